@@ -93,6 +93,8 @@ def sample(rng, name, shape):
     if name == "mask":
         return np.arange(shape[-1])[None] < rng.integers(shape[-1] // 2, shape[-1] + 1)
     noise = rng.normal(size=shape)
+    if name == "time":
+        return rng.uniform(0, 1000, shape)
     if name == "past":
         return noise
     for axis in range(2, len(shape)):  # neighbours are alike, as in pictures and sounds

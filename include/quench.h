@@ -33,6 +33,7 @@
 #include "quench/options/model_load.def"
 #include "quench/options/plan.def"
 #include "quench/options/save.def"
+#include "quench/options/shared.def"
 #include "quench/options/tensor_load.def"
 
 #ifdef __cplusplus

@@ -20,7 +20,8 @@ typedef struct cli_list {
     size_t count;
 } cli_list;
 
-/* The field that an option fills, and what it takes. */
+/* The field that an option fills, and what it takes. Lists are a pointer and a number behind it, as
+ * in cli_list and in the library's structs. */
 typedef enum cli_type {
     /* Int: how often it was given; no value */
     CLI_FLAG,
@@ -31,16 +32,12 @@ typedef enum cli_type {
     CLI_REAL,
     /* Const char *, NULL when not given */
     CLI_TEXT,
-    /* cli_list: may be given again and again */
+    /* Lists of texts, doubles, int64_t, and qn_input_shape: they may be given again and again */
     CLI_LIST,
-    /* cli_list: one value or more, up to the next word that cannot be one. Given again, the last
-     * time counts; of CLI_ROWS every time does, and a NULL stands between two. */
-    CLI_WORDS,
-    CLI_ROWS
+    CLI_REALS,
+    CLI_LONGS,
+    CLI_SHAPES
 } cli_type;
-
-/* What each value of CLI_WORDS and CLI_ROWS must be. */
-typedef enum cli_number { CLI_ANY, CLI_WHOLE, CLI_DECIMAL } cli_number;
 
 /* The i-th of the words that a value may be; NULL past the last. */
 typedef const char *cli_word_fn(size_t i);
@@ -66,8 +63,6 @@ typedef struct cli_option {
     const char *standard;
     /* Of a number */
     double least, most;
-    /* Of CLI_WORDS and CLI_ROWS */
-    cli_number number;
     /* The values allowed, one by one, and more of them; NULL: any */
     cli_word_fn *word;
     const char *const *words;
@@ -77,33 +72,12 @@ typedef struct cli_option {
     bool library;
     /* Others are allowed too */
     int open;
-    /* Of CLI_LIST: several values may stand behind one name */
+    /* Of lists: one value or more behind one name, up to the next word that cannot be one. Given
+     * again, the last time counts; of CLI_SHAPES every time does, and each is a shape. */
     int several;
     /* Without a full stop */
     const char *help;
 } cli_option;
-
-/* A row of a table of include/quench/options, over the struct CLI_OWNER. */
-#define CLI_ROW(type_, field_, since_, standard_, ...)                                             \
-    {.field = #field_,                                                                             \
-     .library = true,                                                                              \
-     .type = CLI_TYPE_##type_,                                                                     \
-     .offset = offsetof(CLI_OWNER, field_),                                                        \
-     .standard = #standard_,                                                                       \
-     __VA_ARGS__},
-#define CLI_TYPE_FLAG CLI_FLAG
-#define CLI_TYPE_INT CLI_INT32
-#define CLI_TYPE_LONG CLI_INT
-#define CLI_TYPE_SEED CLI_INT
-#define CLI_TYPE_SIZE CLI_INT
-#define CLI_TYPE_REAL CLI_REAL
-#define CLI_TYPE_TEXT CLI_TEXT
-#define CLI_TYPE_TEXTS CLI_LIST
-#define CLI_TYPE_REALS CLI_LIST
-#define CLI_TYPE_LONGS CLI_LIST
-#define CLI_TYPE_SHAPES CLI_LIST
-#define CLI_TYPE_PLAIN(type) CLI_FLAG
-#define CLI_TYPE_PART(type) CLI_FLAG
 
 /* Options that belong together: rows over one struct of values. */
 typedef struct cli_group {
@@ -121,20 +95,6 @@ typedef struct cli_group {
     {                                                                                              \
         .title = (heading), .options = (rows), .count = sizeof(rows) / sizeof *(rows)              \
     }
-
-/* The same for a struct of the library's options that has these standards. */
-#define CLI_LIBRARY_GROUP(heading, rows, standards)                                                \
-    {                                                                                              \
-        .title = (heading), .options = (rows), .count = sizeof(rows) / sizeof *(rows),             \
-        .standard = &(standards), .size = sizeof(standards)                                        \
-    }
-#define CLI_RULED_GROUP(heading, rows_, standards, rules_)                                         \
-    {                                                                                              \
-        .title = (heading), .options = (rows_), .count = sizeof(rows_) / sizeof *(rows_),          \
-        .standard = &(standards), .size = sizeof(standards), .rules = (rules_),                    \
-        .n_rules = sizeof(rules_) / sizeof *(rules_)                                               \
-    }
-#define CLI_RULE(relation_, field_, other_, why_) {QN_OPTION_##relation_, #field_, #other_, (why_)},
 
 /* A group that a command has, and where the group's struct lies in the command's values. */
 typedef struct cli_part {
@@ -196,7 +156,7 @@ struct cli_command {
     /* A paragraph for help and man page; may be NULL */
     const char *notes;
     /* Its options; ends with a part without group. The common ones follow */
-    cli_part parts[16];
+    cli_part parts[24];
     size_t values_size;
     /* Whether the options go together, with messages where they do not; NULL: always. */
     bool (*check)(void *values, const cli_command *command);
@@ -320,48 +280,23 @@ void cli_note(const char *format, ...) QN_PRINTF(1, 2);
 
 /* ---- Commands about a model: the groups of options that they share --------------------------- */
 
-/* Where it comes from: what a file may not say of itself. */
-typedef struct cli_origin_values {
-    const char *framework, *weights;
-    cli_list first_nodes, last_nodes;
-    /* Rows of dimensions. */
-    cli_list shapes;
-    int channels_first;
-} cli_origin_values;
+/* tables.c: the library's options, a group for each of its tables. */
+extern const cli_group cli_origin_group, cli_graph_group, cli_engine_group, cli_data_group,
+    cli_detect_group, cli_calibrate_group, cli_edit_group, cli_quantize_group,
+    cli_quantize_file_group, cli_strategies_group, cli_function_group, cli_goal_group,
+    cli_mix_group, cli_infer_group, cli_bench_group, cli_verify_group, cli_eval_group,
+    cli_lint_group, cli_inspect_group, cli_convert_group, cli_save_group, cli_compare_group;
+/* The inputs and the seed of qn_calibrate_options, with short names. */
+extern const cli_group cli_feed_group;
+/* What a person types instead of lists of detection's options. */
+extern const cli_group cli_detect_text_group;
 
-/* Where it comes from, and how its graph is made ready. */
-typedef struct cli_graph_values {
-    cli_list shapes, skip;
-    int64_t batch;
-    cli_origin_values origin;
-} cli_graph_values;
-
-/* What it runs on. */
-typedef struct cli_engine_values {
-    const char *backend;
-    int64_t threads;
-} cli_engine_values;
-
-/* What it is fed with. */
-typedef struct cli_feed_values {
-    cli_list inputs;
-    int64_t seed;
-} cli_feed_values;
-
-/* What labelled samples are, for those who measure accuracy. */
-typedef struct cli_class_values {
-    const char *labels;
-    int64_t offset;
-} cli_class_values;
-
-/* How boxes are found. */
-typedef struct cli_detect_values {
-    qn_detect_options options;
-    /* Texts that become lists of the options */
+/* Texts that become lists of detection's options. */
+typedef struct cli_detect_texts {
     const char *anchors, *names;
-} cli_detect_values;
+} cli_detect_texts;
 
-/* The options made of them, and what these point to. */
+/* The options with these lists, and what they point to. */
 typedef struct cli_detection {
     qn_detect_options options;
     double *numbers;
@@ -369,39 +304,25 @@ typedef struct cli_detection {
     char *text;
 } cli_detection;
 /* False, with a message on stderr, where a text is none. cli_detection_close in any case. */
-bool cli_detection_open(cli_detection *out, const cli_detect_values *values);
+bool cli_detection_open(cli_detection *out, const qn_detect_options *options,
+                        const cli_detect_texts *texts);
 void cli_detection_close(cli_detection *detection);
 
-/* The model that is calibrated, and how. */
-typedef struct cli_subject_values {
-    const char *model;
-    cli_list inputs;
-    int64_t threads, seed;
-} cli_subject_values;
-
-extern const cli_group cli_origin_group, cli_graph_group, cli_shape_group, cli_engine_group,
-    cli_feed_group, cli_data_group, cli_class_group, cli_detect_group, cli_detect_text_group,
-    cli_subject_group;
+/* The model that is calibrated, where it is no argument: a const char *. */
+extern const cli_group cli_subject_group;
 
 /* What a command does with its model; `values` are the command's. */
-typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model,
-                          const qn_graph_options *graph, const void *values);
-/* Loads the model that the first argument names, does the job with the graph options made of
- * `graph`, and shows the report. Returns the exit code. */
-int cli_model_run(cli_work *cli, cli_job *job, const cli_graph_values *graph, const void *values);
+typedef qn_status cli_job(qn_report **out, cli_work *cli, qn_model *model, const void *values);
+/* Loads the model that the first argument names, does the job, and shows the report. Returns the
+ * exit code. */
+int cli_model_run(cli_work *cli, cli_job *job, const qn_model_load_options *origin,
+                  const void *values);
 /* The same with a model that is named otherwise. */
-int cli_model_file_run(cli_work *cli, const char *path, cli_job *job, const cli_graph_values *graph,
-                       const void *values);
-/* Loads a model of the origin. */
-QN_MUST_CHECK qn_status cli_model_load(qn_model **out, cli_work *cli, const char *path,
-                                       const cli_origin_values *origin);
-qn_plan_options cli_plan_options(const cli_engine_values *engine, const qn_graph_options *graph);
+int cli_model_file_run(cli_work *cli, const char *path, cli_job *job,
+                       const qn_model_load_options *origin, const void *values);
 /* Where there are samples the batch is theirs and no matter of the graph: the last one may be
  * smaller. */
-qn_data_options cli_data_options(const qn_data_options *data, qn_graph_options *graph);
-/* The samples and the inputs that are the same for all of them, as a calibration takes them. */
-qn_calibrate_options cli_calibrate_options(const qn_data_options *data, const cli_list *inputs,
-                                           int64_t seed, const qn_graph_options *graph);
+void cli_move_batch(qn_data_options *data, qn_graph_options *graph);
 
 /* ---- Infer functions of files ---------------------------------------------------------------- */
 
@@ -436,7 +357,7 @@ bool cli_python_path(void);
 
 /* ---- Runtimes of frameworks ------------------------------------------------------------------ */
 
-/* A qn_runtime_fn that has Python run the model; `user` is the cli_origin_values. */
+/* A qn_runtime_fn that has Python run the model; `user` are the qn_model_load_options. */
 qn_status cli_runtime_run(void *user, qn_context *ctx, char version[QN_RUNTIME_VERSION],
                           const qn_runtime_run *run);
 

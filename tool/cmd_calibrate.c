@@ -11,10 +11,9 @@
 
 typedef struct values {
     cli_common common;
-    cli_graph_values graph;
-    const char *output;
-    qn_data_options data;
-    cli_subject_values subject;
+    qn_model_load_options origin;
+    qn_calibrate_options calibrate;
+    const char *model, *output;
     int64_t number, batch;
     int merge, show;
 } values;
@@ -163,15 +162,13 @@ static qn_status collect(qn_report **out, cli_work *cli, qn_model *model,
     return status;
 }
 
-static qn_status calibrate(qn_report **out, cli_work *cli, qn_model *model,
-                           const qn_graph_options *graph, const void *parsed)
+static qn_status calibrate(qn_report **out, cli_work *cli, qn_model *model, const void *parsed)
 {
     const values *v = parsed;
     char *checkpoint = v->output ? checkpoint_name(v->output) : NULL;
-    qn_calibrate_options wanted =
-        cli_calibrate_options(&v->data, &v->subject.inputs, v->subject.seed, graph);
-    wanted.threads = (int)v->subject.threads;
+    qn_calibrate_options wanted = v->calibrate;
     wanted.checkpoint = checkpoint;
+    cli_move_batch(&wanted.data, &wanted.graph);
     const int64_t asked = v->number * v->batch;
     if (wanted.data.samples && asked > wanted.data.samples)
         cli_note("%lld samples in so many iterations, but no more than %lld are to be used",
@@ -194,7 +191,7 @@ static int run(cli_work *cli, const void *parsed)
         return merge(cli, v);
     if (v->show)
         return show(cli, v);
-    if (v->common.arguments.count + (v->subject.model != NULL) != 1) {
+    if (v->common.arguments.count + (v->model != NULL) != 1) {
         cli_error("calibrate: name one model: quench calibrate -m MODEL -d DATA -o FILE");
         return CLI_USAGE;
     }
@@ -204,8 +201,8 @@ static int run(cli_work *cli, const void *parsed)
         cli_error("%s: cannot create: %s", v->output, strerror(errno));
         return CLI_FAILED;
     }
-    return cli_model_file_run(cli, v->subject.model ? v->subject.model : v->common.arguments.at[0],
-                              calibrate, &v->graph, v);
+    return cli_model_file_run(cli, v->model ? v->model : v->common.arguments.at[0], calibrate,
+                              &v->origin, v);
 }
 
 const cli_command cli_cmd_calibrate = {
@@ -218,10 +215,13 @@ const cli_command cli_cmd_calibrate = {
              "threads. A run that was killed goes on from FILE.part when it is started again. "
              "docs/calibration.md tells what each method makes of them.",
     .parts = {{.group = &own},
-              {.group = &cli_subject_group, .offset = offsetof(values, subject)},
-              {.group = &cli_data_group, .offset = offsetof(values, data), .without = "labels"},
-              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
-              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
+              {.group = &cli_subject_group, .offset = offsetof(values, model)},
+              {.group = &cli_calibrate_group, .offset = offsetof(values, calibrate)},
+              {.group = &cli_data_group,
+               .offset = offsetof(values, calibrate.data),
+               .without = "labels"},
+              {.group = &cli_graph_group, .offset = offsetof(values, calibrate.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -5,7 +5,7 @@
 
 typedef struct values {
     cli_common common;
-    cli_graph_values graph;
+    qn_model_load_options origin;
     const char *output;
     qn_convert_options convert;
 } values;
@@ -20,30 +20,16 @@ static const cli_option options[] = {
 };
 static const cli_group own = CLI_GROUP("of convert", options);
 
-#define CLI_OWNER qn_convert_options
-static const qn_convert_options convert_standard = QN_CONVERT_OPTIONS_INIT;
-static const cli_option convert_rows[] = {QN_CONVERT_OPTIONS(CLI_ROW)};
-static const cli_group converting = CLI_LIBRARY_GROUP("of convert", convert_rows, convert_standard);
-#undef CLI_OWNER
-
-#define CLI_OWNER qn_save_options
-static const qn_save_options save_standard = QN_SAVE_OPTIONS_INIT;
-static const cli_option save_rows[] = {QN_SAVE_OPTIONS(CLI_ROW)};
-static const cli_group save = CLI_LIBRARY_GROUP("of convert", save_rows, save_standard);
-#undef CLI_OWNER
-
 static const char *output_of(const values *v)
 {
     return v->common.arguments.count > 1 ? v->common.arguments.at[1] : v->output;
 }
 
-static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
-                         const qn_graph_options *graph, const void *parsed)
+static qn_status convert(qn_report **out, cli_work *cli, qn_model *model, const void *parsed)
 {
     const values *v = parsed;
-    cli_origin_values from = v->graph.origin;
+    qn_model_load_options from = v->origin;
     qn_convert_options wanted = v->convert;
-    wanted.graph = *graph;
     wanted.runtime = cli_runtime_run;
     wanted.runtime_user = &from;
     return qn_convert_file(out, cli->ctx, model, output_of(v), &wanted);
@@ -69,7 +55,7 @@ static int run(cli_work *cli, const void *parsed)
         return CLI_USAGE;
     }
     cli->aside = is_same_file(output_of(v), "/dev/stdout");
-    return cli_model_run(cli, convert, &v->graph, v);
+    return cli_model_run(cli, convert, &v->origin, v);
 }
 
 const cli_command cli_cmd_convert = {
@@ -81,10 +67,10 @@ const cli_command cli_cmd_convert = {
     .notes = "The file appears under its name only when it is complete. Where the opset asked for "
              "cannot say what the graph does, the node that prevents it is named (exit code 3).",
     .parts = {{.group = &own},
-              {.group = &converting, .offset = offsetof(values, convert)},
-              {.group = &save, .offset = offsetof(values, convert.save)},
-              {.group = &cli_graph_group, .offset = offsetof(values, graph)},
-              {.group = &cli_origin_group, .offset = offsetof(values, graph)}},
+              {.group = &cli_convert_group, .offset = offsetof(values, convert)},
+              {.group = &cli_save_group, .offset = offsetof(values, convert.save)},
+              {.group = &cli_graph_group, .offset = offsetof(values, convert.graph)},
+              {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
     .values_size = sizeof(values),
     .run = run,
 };

@@ -1,5 +1,4 @@
 /* quench quant: a float model and data in, an integer model out. */
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,77 +12,47 @@ static int default_threads(void)
     return cores < 1 ? 1 : cores > 5 ? 5 : (int)cores;
 }
 
-static int threads_of(const quant_values *v)
+/* Of a forward, and of a batch of data. */
+static int64_t batch_of(const quant_values *v)
 {
-    return v->subject.threads ? (int)v->subject.threads : default_threads();
+    return v->strategies.function.batch_size ? v->strategies.function.batch_size : 1;
 }
 
-static qn_quantize_options quantize_options(const quant_values *v, const qn_graph_options *graph)
+static qn_quantize_options quantize_options(const quant_values *v)
 {
-    qn_quantize_options o = v->quantize;
-    o.calibrate = cli_calibrate_options(&v->data, &v->subject.inputs, v->subject.seed, graph);
-    o.calibrate.threads = threads_of(v);
+    qn_quantize_options o = *quant_options_of(v);
+    if (!o.calibrate.threads)
+        o.calibrate.threads = default_threads();
+    o.calibrate.data.labels = NULL; /* they are for what accuracy is measured on */
     if (cli_chip(&v->common))
         o.target = cli_chip(&v->common);
     return o;
 }
 
 /* What --max-drop is measured on: the data of --eval-data, else those that are calibrated with. */
-static qn_eval_options eval_options(const quant_values *v, const qn_graph_options *graph)
+static qn_eval_options eval_options(const quant_values *v)
 {
+    const qn_calibrate_options *samples = &quant_options_of(v)->calibrate;
     qn_eval_options eval = QN_EVAL_OPTIONS_INIT;
-    qn_data_options data = v->data;
-    if (v->eval_data.count) {
-        data.data = v->eval_data.at;
-        data.n_data = v->eval_data.count;
-        data.list = v->eval_list;
-        data.first = data.samples = 0;
+    eval.plan.graph = samples->graph;
+    eval.data = samples->data;
+    eval.inputs = samples->inputs;
+    eval.n_inputs = samples->n_inputs;
+    eval.class_offset = v->strategies.class_offset;
+    if (v->own.eval_data.count) {
+        eval.data.data = v->own.eval_data.at;
+        eval.data.n_data = v->own.eval_data.count;
+        eval.data.list = v->own.eval_list;
+        eval.data.first = eval.data.samples = 0;
     }
-    eval.plan.graph = *graph;
-    eval.data = cli_data_options(&data, &eval.plan.graph);
-    eval.data.labels = v->classes.labels;
-    eval.inputs = v->subject.inputs.at;
-    eval.n_inputs = v->subject.inputs.count;
-    eval.class_offset = v->classes.offset;
     return eval;
 }
 
 static const char *save_dir(const quant_values *v)
 {
-    if (v->file.save_dir)
-        return v->file.save_dir;
+    if (v->strategies.file.save_dir)
+        return v->strategies.file.save_dir;
     return v->common.program->knight ? "/TS-KnightOutput/QuantOnnx" : "quench_out";
-}
-
-static size_t count_methods(void)
-{
-    size_t count = 0;
-    while (qn_method_name(count))
-        count++;
-    return count;
-}
-
-/* The methods asked for; "all" are those of the Knight tool, which has no mean. */
-static bool is_of_all(const char *name)
-{
-    return strcmp(name, "mean") != 0;
-}
-
-static size_t list_methods(const char **out, const quant_values *v)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < v->methods.count; i++) {
-        const bool every = strcmp(v->methods.at[i], "all") == 0;
-        for (size_t k = 0; k < (every ? count_methods() : 1); k++) {
-            const char *name = every ? qn_method_name(k) : v->methods.at[i];
-            bool known = every && !is_of_all(name);
-            for (size_t n = 0; n < count; n++)
-                known = known || strcmp(out[n], name) == 0;
-            if (!known)
-                out[count++] = name;
-        }
-    }
-    return count;
 }
 
 /* The models of all steps are large: whoever asks for a run mode, as users of the Knight tool do,
@@ -99,33 +68,23 @@ typedef struct job_values {
 } job_values;
 
 static qn_status run_strategies(qn_report **out, cli_work *cli, qn_model *model,
-                                const qn_quantize_file_options *file, const job_values *job)
+                                const qn_quantize_options *quantize, const job_values *job)
 {
+    static const int64_t once = 1;
     const quant_values *v = job->v;
-    const size_t room = v->methods.count * count_methods() + v->iterations.count + 1;
-    const char **methods = calloc(room, sizeof *methods);
-    int64_t *iterations = calloc(room, sizeof *iterations);
     qn_strategies_options o = v->strategies;
-    qn_status status = QN_E_NOMEM;
-    if (methods && iterations) {
-        o.file = *file;
-        o.methods = methods;
-        o.n_methods = list_methods(methods, v);
-        o.iterations = iterations;
-        for (size_t i = 0; i < v->iterations.count; i++)
-            iterations[o.n_iterations++] = strtoll(v->iterations.at[i], NULL, 10);
-        if (cli_chip(&v->common) && o.n_iterations == 0)
-            iterations[o.n_iterations++] = 1;
-        o.function = job->function;
-        o.class_offset = v->classes.offset;
-        o.run_mode = v->run.mode;
-        o.steps = keeps_steps(v);
-        o.dump = v->strategies.dump || strcmp(v->run.mode, "compare") == 0;
-        status = qn_strategies_run(out, cli->ctx, model, &o);
+    o.file.quantize = *quantize;
+    o.file.save_dir = save_dir(v);
+    o.file.batch = quant_file_batch(v, model);
+    if (cli_chip(&v->common) && o.n_iterations == 0) {
+        o.iterations = &once;
+        o.n_iterations = 1;
     }
-    free(methods);
-    free(iterations);
-    return status;
+    o.function = job->function;
+    o.run_mode = v->own.mode;
+    o.steps = keeps_steps(v);
+    o.dump = o.dump || strcmp(v->own.mode, "compare") == 0;
+    return qn_strategies_run(out, cli->ctx, model, &o);
 }
 
 static qn_status make_template(qn_report **out, cli_work *cli, qn_model *model,
@@ -133,89 +92,91 @@ static qn_status make_template(qn_report **out, cli_work *cli, qn_model *model,
 {
     qn_mix_options o = v->mix;
     o.quantize = *quantize;
-    o.quantize.method = v->methods.count ? v->methods.at[0] : NULL;
+    o.quantize.method = v->strategies.n_methods ? v->strategies.methods[0] : NULL;
     o.save_dir = save_dir(v);
     return qn_mix_template(out, cli->ctx, model, &o);
 }
 
-static qn_status quant(qn_report **out, cli_work *cli, qn_model *model,
-                       const qn_graph_options *graph, const void *parsed)
+static qn_status quant(qn_report **out, cli_work *cli, qn_model *model, const job_values *job)
 {
-    const job_values *job = parsed;
     const quant_values *v = job->v;
-    qn_quantize_options o = quantize_options(v, graph);
-    const qn_eval_options eval = eval_options(v, graph);
+    qn_quantize_options o = quantize_options(v);
+    const qn_eval_options eval = eval_options(v);
     qn_goal goal = v->goal;
     goal.eval = &eval;
-    goal.if_labelled = !v->classes.labels && !v->eval_data.count;
+    goal.if_labelled = !eval.data.labels && !v->own.eval_data.count;
     if (v->goal.max_drop < 100)
         o.goal = &goal;
-    if (v->make_template)
+    if (v->own.make_template)
         return make_template(out, cli, model, &o, v);
-    if (v->list)
+    if (v->own.list)
         return qn_quantize_list(out, cli->ctx, model, &o);
-    qn_quantize_file_options file = v->file;
-    file.quantize = o;
-    file.save_dir = save_dir(v);
-    file.batch = quant_file_batch(v, model);
-    return run_strategies(out, cli, model, &file, job);
+    return run_strategies(out, cli, model, &o, job);
 }
 
-static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model,
-                              const qn_graph_options *graph, const void *parsed)
+static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model, const void *parsed)
 {
     const job_values *job = parsed;
     qn_model *edited;
     qn_status status = quant_edit(&edited, cli, model, job->v);
     if (status == QN_OK)
-        status = quant(out, cli, edited, graph, parsed);
+        status = quant(out, cli, edited, job);
     qn_model_free(edited);
     return status;
 }
 
 /* ---- Run modes ------------------------------------------------------------------------------- */
 
+static qn_status run_function(qn_report **out, cli_work *cli, qn_model *model,
+                              const job_values *job, int64_t iteration)
+{
+    const qn_quantize_options quantize = quantize_options(job->v);
+    qn_function_options o = QN_FUNCTION_OPTIONS_INIT;
+    o.graph = quantize.calibrate.graph;
+    o.function = job->function;
+    o.iteration = iteration;
+    o.save_dir = save_dir(job->v);
+    o.threads = quantize.calibrate.threads;
+    o.input_types = quantize.input_types;
+    o.n_input_types = quantize.n_input_types;
+    return qn_function_run(out, cli->ctx, model, &o);
+}
+
 /* The model as it is: through the function, or with the data. */
-static qn_status infer(qn_report **out, cli_work *cli, qn_model *model,
-                       const qn_graph_options *graph, const void *parsed)
+static qn_status infer(qn_report **out, cli_work *cli, qn_model *model, const void *parsed)
 {
     const job_values *job = parsed;
     const quant_values *v = job->v;
-    const int64_t iteration =
-        v->iterations.count ? strtoll(v->iterations.at[v->iterations.count - 1], NULL, 10) : 0;
-    if (job->function.name) {
-        const qn_function_options o = {QN_OPTIONS_VERSION,
-                                       .graph = *graph,
-                                       .function = job->function,
-                                       .iteration = iteration,
-                                       .save_dir = save_dir(v),
-                                       .threads = threads_of(v),
-                                       .input_types = v->quantize.input_types,
-                                       .n_input_types = v->quantize.n_input_types};
-        return qn_function_run(out, cli->ctx, model, &o);
-    }
-    qn_eval_options eval = eval_options(v, graph);
-    eval.data.samples = iteration ? iteration * v->batch : eval.data.samples;
-    if (v->classes.labels)
+    const size_t n = v->strategies.n_iterations;
+    const int64_t iteration = n ? v->strategies.iterations[n - 1] : 0;
+    if (job->function.name)
+        return run_function(out, cli, model, job, iteration);
+    qn_eval_options eval = eval_options(v);
+    eval.data.samples = iteration ? iteration * batch_of(v) : eval.data.samples;
+    if (eval.data.labels)
         return qn_eval_run(out, cli->ctx, model, NULL, &eval);
-    const qn_infer_options o = {QN_OPTIONS_VERSION,    .plan = eval.plan,
-                                .inputs = eval.inputs, .n_inputs = eval.n_inputs,
-                                .data = eval.data,     .seed = (uint64_t)v->subject.seed};
-    if (!v->data.n_data && !v->subject.inputs.count)
+    qn_infer_options o = QN_INFER_OPTIONS_INIT;
+    o.plan = eval.plan;
+    o.inputs = eval.inputs;
+    o.n_inputs = eval.n_inputs;
+    o.data = eval.data;
+    o.seed = quant_options_of(v)->calibrate.seed;
+    if (!o.data.n_data && !o.n_inputs)
         cli_note("no data were given: random numbers stand in for them");
     cli_note("no infer function and no labels: there is no accuracy to tell");
     return qn_infer_files(out, cli->ctx, model, &o);
 }
 
-static qn_status convert(qn_report **out, cli_work *cli, qn_model *model,
-                         const qn_graph_options *graph, const void *parsed)
+static qn_status convert(qn_report **out, cli_work *cli, qn_model *model, const void *parsed)
 {
-    const job_values *job = parsed;
-    cli_origin_values from = job->v->graph.origin;
-    const qn_convert_options o = {QN_OPTIONS_VERSION, .graph = *graph,
-                                  .save = {.opset = job->v->file.opset}, .runtime = cli_runtime_run,
-                                  .runtime_user = &from};
-    return qn_convert_model(out, cli->ctx, model, save_dir(job->v), &o);
+    const quant_values *v = ((const job_values *)parsed)->v;
+    qn_model_load_options from = v->origin;
+    qn_convert_options o = QN_CONVERT_OPTIONS_INIT;
+    o.graph = quant_options_of(v)->calibrate.graph;
+    o.save.opset = v->strategies.file.opset;
+    o.runtime = cli_runtime_run;
+    o.runtime_user = &from;
+    return qn_convert_model(out, cli->ctx, model, save_dir(v), &o);
 }
 
 static const struct {
@@ -230,8 +191,9 @@ static const struct {
 /* A model of PyTorch that no file has: its name is one that a script registers. */
 static bool is_made_by_script(const quant_values *v, const char *path)
 {
-    const char *framework = v->graph.origin.framework;
-    const char *ending = v->run.script ? strrchr(v->run.script, '.') : NULL;
+    const char *framework = v->origin.framework;
+    const char *ending =
+        v->strategies.function.script ? strrchr(v->strategies.function.script, '.') : NULL;
     return framework && strcmp(framework, "pytorch") == 0 && path && access(path, F_OK) != 0 &&
            ending && strcmp(ending, ".py") == 0;
 }
@@ -239,51 +201,54 @@ static bool is_made_by_script(const quant_values *v, const char *path)
 /* Nothing feeds the model. */
 static bool makes_no_run(const quant_values *v)
 {
-    return v->make_template || v->list;
+    return v->own.make_template || v->own.list;
 }
 
 /* A script without the name of a function: to quantize, others feed the model; to infer, none
  * could. */
 static bool check_function(const quant_values *v)
 {
-    if (v->run.function)
+    if (v->strategies.function.name)
         return true;
-    if (strcmp(v->run.mode, "infer") == 0) {
+    if (strcmp(v->own.mode, "infer") == 0) {
         cli_error("quant: --user-defined-script needs --infer-func: which function of %s is meant?",
-                  v->run.script);
+                  v->strategies.function.script);
         return false;
     }
     if (!makes_no_run(v) && !v->common.program->run)
         cli_note("--user-defined-script has no effect here without --infer-func: %s",
-                 v->data.n_data ? "the data of --data feed the model"
-                                : "infer_auto feeds the model with random numbers");
+                 quant_options_of(v)->calibrate.data.n_data
+                     ? "the data of --data feed the model"
+                     : "infer_auto feeds the model with random numbers");
     return true;
 }
 
 int quant_run(cli_work *cli, const void *parsed)
 {
     const quant_values *v = parsed;
-    const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->subject.model;
-    cli_script script = {.function = {.name = v->run.function}};
+    const qn_function *asked = &v->strategies.function;
+    const qn_data_options *data = &quant_options_of(v)->calibrate.data;
+    const char *path = v->common.arguments.count ? v->common.arguments.at[0] : v->own.model;
+    cli_script script = {.function = {.name = asked->name}};
     const bool made = is_made_by_script(v, path);
-    if (made && !cli_script_model(&path, v->common.program, v->run.script, v->graph.origin.weights))
+    if (made && !cli_script_model(&path, v->common.program, asked->script, v->origin.weights))
         return CLI_FAILED;
     int code = CLI_DONE;
     size_t mode = 0;
-    while (strcmp(modes[mode].name, v->run.mode) != 0)
+    while (strcmp(modes[mode].name, v->own.mode) != 0)
         mode++;
-    const bool wanted = v->run.script && modes[mode].needs_function && (!made || v->run.function);
-    if (wanted && (!cli_script_fits(v->run.script) || !check_function(v)))
+    const bool wanted = asked->script && modes[mode].needs_function && (!made || asked->name);
+    if (wanted && (!cli_script_fits(asked->script) || !check_function(v)))
         return CLI_USAGE;
-    if (wanted && v->run.function && !makes_no_run(v))
-        code = cli_script_open(&script, v->common.program, v->run.script, v->run.function);
+    if (wanted && asked->name && !makes_no_run(v))
+        code = cli_script_open(&script, v->common.program, asked->script, asked->name);
     job_values job = {v, script.function};
-    job.function.dataset = v->data.n_data ? v->data.data[0] : NULL;
-    job.function.batch_size = v->batch;
-    job.function.strict = v->data.strict;
+    job.function.dataset = data->n_data ? data->data[0] : NULL;
+    job.function.batch_size = batch_of(v);
+    job.function.strict = data->strict;
     cli_config_inputs(&job.function, &v->common);
     if (code == CLI_DONE)
-        code = cli_model_file_run(cli, path, modes[mode].job, &v->graph, &job);
+        code = cli_model_file_run(cli, path, modes[mode].job, &v->origin, &job);
     cli_script_close(&script);
     return code;
 }

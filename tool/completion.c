@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
+#include "values.h"
 
 typedef void option_fn(const cli_command *command, const cli_option *option);
 
@@ -159,7 +159,7 @@ static void zsh_rest(const cli_option *option)
 
 static void zsh_short(const cli_option *option, int length, const char *name)
 {
-    printf(" \\\n                '%s-%.*s", option->type == CLI_LIST ? "*" : "", length, name);
+    printf(" \\\n                '%s-%.*s", cli_value_is_repeated(option) ? "*" : "", length, name);
     zsh_rest(option);
 }
 
@@ -167,7 +167,7 @@ static void zsh_option(const cli_command *command, const cli_option *option)
 {
     (void)command;
     each_short(option, zsh_short);
-    printf(" \\\n                '%s--%s%s", option->type == CLI_LIST ? "*" : "", option->name,
+    printf(" \\\n                '%s--%s%s", cli_value_is_repeated(option) ? "*" : "", option->name,
            option->value ? "=" : "");
     zsh_rest(option);
 }

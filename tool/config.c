@@ -18,6 +18,7 @@ struct cli_config {
 
 static const cli_option config_options[] = {
     {.name = "run-config",
+     .field = "configs",
      .shorts = "rc",
      .type = CLI_TEXT,
      .offset = 0,

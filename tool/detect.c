@@ -9,23 +9,16 @@
 static const cli_option detect_options[] = {
     {.name = "anchors",
      .type = CLI_TEXT,
-     .offset = offsetof(cli_detect_values, anchors),
+     .offset = offsetof(cli_detect_texts, anchors),
      .value = "W,H,...",
      .help = "pixels, those of the finest grid first; for outputs that are raw heads"},
     {.name = "names",
      .type = CLI_TEXT,
-     .offset = offsetof(cli_detect_values, names),
+     .offset = offsetof(cli_detect_texts, names),
      .value = "FILE",
      .help = "names of the classes, one a line"},
 };
 const cli_group cli_detect_text_group = CLI_GROUP("for detection", detect_options);
-
-#define CLI_OWNER qn_detect_options
-static const qn_detect_options cli_detect_group_standard = QN_DETECT_OPTIONS_INIT;
-static const cli_option cli_detect_group_rows[] = {QN_DETECT_OPTIONS(CLI_ROW)};
-const cli_group cli_detect_group =
-    CLI_LIBRARY_GROUP("for detection", cli_detect_group_rows, cli_detect_group_standard);
-#undef CLI_OWNER
 
 /* ---- Texts to options ------------------------------------------------------------------------ */
 
@@ -98,11 +91,12 @@ static bool parse_names(cli_detection *d, const char *path)
     return false;
 }
 
-bool cli_detection_open(cli_detection *out, const cli_detect_values *v)
+bool cli_detection_open(cli_detection *out, const qn_detect_options *options,
+                        const cli_detect_texts *texts)
 {
-    *out = (cli_detection){.options = v->options};
-    return (!v->anchors || parse_anchors(out, v->anchors)) &&
-           (!v->names || parse_names(out, v->names));
+    *out = (cli_detection){.options = *options};
+    return (!texts->anchors || parse_anchors(out, texts->anchors)) &&
+           (!texts->names || parse_names(out, texts->names));
 }
 
 void cli_detection_close(cli_detection *d)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli.h"
+#include "values.h"
 
 enum { WIDTH = 96, LEFT = 28, LABEL_SIZE = 128 };
 
@@ -74,8 +74,7 @@ static void option_text(char *out, size_t size, const cli_option *option)
     size_t length = (size_t)snprintf(out, size, "%s", option->help);
     if (cli_has_words(option))
         length += add_words(out + length, size - length, option);
-    const bool whole =
-        option->type == CLI_INT || option->type == CLI_INT32 || option->number == CLI_WHOLE;
+    const bool whole = cli_value_is_whole(option);
     if (whole && option->most < endless)
         length += (size_t)snprintf(out + length, size - length, " (%.0f to %.0f)", option->least,
                                    option->most);
@@ -84,7 +83,7 @@ static void option_text(char *out, size_t size, const cli_option *option)
     if (option->type == CLI_REAL)
         length += (size_t)snprintf(out + length, size - length, " (%.15g to %.15g)", option->least,
                                    option->most);
-    if ((option->type == CLI_LIST && !option->several) || option->type == CLI_ROWS)
+    if (cli_value_is_repeated(option))
         length += (size_t)snprintf(out + length, size - length, "; may be repeated");
     if (has_standard(option))
         snprintf(out + length, size - length, "; default: %s", option->standard);

@@ -1,11 +1,9 @@
-/* From arguments to values, as the tables say. */
-#include <errno.h>
-#include <math.h>
+/* From arguments to options and their values, as the tables say. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "values.h"
 
 /* ---- Finding --------------------------------------------------------------------------------- */
 
@@ -52,198 +50,9 @@ bool cli_takes_many(const cli_command *command, const char *name)
     cli_field field;
     for (size_t i = 0; cli_field_at(&field, command, i); i++) {
         if (is_called(field.option, name, strlen(name), true))
-            return field.option->type == CLI_WORDS || field.option->type == CLI_ROWS ||
-                   field.option->several;
+            return field.option->several;
     }
     return false;
-}
-
-/* ---- Values ---------------------------------------------------------------------------------- */
-
-static bool is_list(const cli_option *option)
-{
-    return option->type == CLI_LIST || option->type == CLI_WORDS || option->type == CLI_ROWS;
-}
-
-static bool is_many(const cli_option *option)
-{
-    return option->type == CLI_WORDS || option->type == CLI_ROWS || option->several;
-}
-
-static bool is_whole(const cli_option *option)
-{
-    return option->type == CLI_INT || option->type == CLI_INT32 || option->number == CLI_WHOLE;
-}
-
-/* The library's structs have lists too: a pointer and a number one behind the other. */
-static cli_list read_list(const void *field)
-{
-    cli_list list;
-    memcpy(&list.at, field, sizeof list.at);
-    memcpy(&list.count, (const char *)field + sizeof list.at, sizeof list.count);
-    return list;
-}
-
-static bool push_field(void *field, const char *text)
-{
-    cli_list list = read_list(field);
-    const bool pushed = cli_list_push(&list, text);
-    memcpy(field, &list.at, sizeof list.at);
-    memcpy((char *)field + sizeof list.at, &list.count, sizeof list.count);
-    return pushed;
-}
-
-void cli_list_free(cli_list *list)
-{
-    void *block;
-    memcpy(&block, &list->at, sizeof block);
-    free(block);
-    list->at = NULL;
-}
-
-bool cli_list_push(cli_list *list, const char *text)
-{
-    const char **at = calloc(list->count + 2, sizeof *at);
-    if (!at) {
-        cli_error("out of memory");
-        return false;
-    }
-    for (size_t i = 0; i < list->count; i++)
-        at[i] = list->at[i];
-    at[list->count++] = text;
-    cli_list_free(list);
-    list->at = at;
-    return true;
-}
-
-static bool bad_number(const cli_option *option, const char *text)
-{
-    if (is_whole(option))
-        cli_error("--%s: '%s' is not an integer from %.0f to %.0f", option->name, text,
-                  option->least, option->most);
-    else if (option->least < option->most)
-        cli_error("--%s: '%s' is not a number from %.15g to %.15g", option->name, text,
-                  option->least, option->most);
-    else
-        cli_error("--%s: '%s' is not a number", option->name, text);
-    return false;
-}
-
-static bool read_int(int64_t *out, const cli_option *option, const char *text)
-{
-    char *end;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return end != text && !*end && !errno && (double)*out >= option->least &&
-           (double)*out <= option->most;
-}
-
-static bool read_real(double *out, const cli_option *option, const char *text)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return end != text && !*end && isfinite(*out) &&
-           (option->least >= option->most || (*out >= option->least && *out <= option->most));
-}
-
-static bool bad_word(const cli_option *option, const char *text)
-{
-    const char *best = cli_nearest_value(option, text);
-    char all[512] = "";
-    size_t length = 0;
-    for (size_t i = 0; cli_word_at(option, i) && length < sizeof all; i++)
-        length +=
-            (size_t)snprintf(all + length, sizeof all - length, " %s", cli_word_at(option, i));
-    cli_error("--%s: '%s' is none of:%s%s%s%s", option->name, text, all,
-              best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
-    return false;
-}
-
-static bool is_word(const cli_option *option, const char *text)
-{
-    if (option->open || (option->known && option->known(text)))
-        return true;
-    for (size_t i = 0; cli_word_at(option, i); i++) {
-        if (strcmp(cli_word_at(option, i), text) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* No text that an option takes makes sense when it is empty: mostly a variable was, in a script. */
-static bool check_text(const cli_option *option, const char *text)
-{
-    int64_t whole;
-    double real;
-    if (!*text) {
-        cli_error("--%s: the value is empty (%s)", option->name, option->value);
-        return false;
-    }
-    if ((option->number == CLI_WHOLE && !read_int(&whole, option, text)) ||
-        (option->number == CLI_DECIMAL && !read_real(&real, option, text)))
-        return bad_number(option, text);
-    return !cli_has_words(option) || is_word(option, text) || bad_word(option, text);
-}
-
-/* Of those whose ranges fit an int. */
-static bool set_int32(const found *to, const char *text)
-{
-    int64_t number = 0;
-    if (!read_int(&number, to->option, text) || number > INT32_MAX || number < INT32_MIN)
-        return bad_number(to->option, text);
-    *(int *)to->field = (int)number;
-    return true;
-}
-
-static bool set_value(const found *to, const char *text)
-{
-    switch (to->option->type) {
-    case CLI_FLAG: ++*(int *)to->field; return true;
-    case CLI_INT: return read_int(to->field, to->option, text) || bad_number(to->option, text);
-    case CLI_INT32: return set_int32(to, text);
-    case CLI_REAL: return read_real(to->field, to->option, text) || bad_number(to->option, text);
-    case CLI_TEXT: *(const char **)to->field = text; return check_text(to->option, text);
-    default: return check_text(to->option, text) && push_field(to->field, text);
-    }
-}
-
-/* ---- Several values behind one name ---------------------------------------------------------- */
-
-/* A word that can be no value: an option, unless it is a negative number. */
-static bool is_option_like(const char *text)
-{
-    char *end;
-    if (text[0] != '-' || text[1] == 0)
-        return false;
-    strtod(text, &end);
-    return end == text || *end;
-}
-
-/* Whether a further word belongs to the values: what is nearly one does, so that a slip is told of
- * and not taken for an argument. */
-static bool is_further(const cli_option *option, const char *text)
-{
-    int64_t whole;
-    double real;
-    if (is_option_like(text))
-        return false;
-    if (cli_has_words(option))
-        return is_word(option, text) || cli_nearest_value(option, text);
-    switch (option->number) {
-    case CLI_WHOLE: return read_int(&whole, option, text) || strchr("+-0123456789", text[0]);
-    case CLI_DECIMAL: return read_real(&real, option, text) || strchr("+-.0123456789", text[0]);
-    default: return true;
-    }
-}
-
-/* A new time that the option is given. */
-static bool begin_values(const found *to)
-{
-    const size_t none = 0, count = read_list(to->field).count;
-    if (to->option->type == CLI_ROWS)
-        return !count || push_field(to->field, NULL);
-    memcpy((char *)to->field + sizeof(const char *const *), &none, sizeof none);
-    return true;
 }
 
 /* ---- Arguments ------------------------------------------------------------------------------- */
@@ -327,21 +136,22 @@ static bool take_values(const found *to, const cli_command *command, words *w, c
     if (option->type == CLI_FLAG) {
         if (text)
             cli_error("%s: --%s takes no value", command->name, option->name);
-        return !text && set_value(to, NULL);
+        return !text && cli_value_set(to->option, to->field, NULL);
     }
-    if (is_many(option) && !begin_values(to))
+    if (option->several && !cli_value_begin(to->option, to->field))
         return false;
     const bool is_apart = !text;
     if (is_apart && w->at + 1 < w->argc)
         text = w->argv[++w->at];
-    if (!text || (is_apart && is_many(option) && is_option_like(text))) {
+    if (!text || (is_apart && option->several && cli_value_is_option(text))) {
         cli_error("%s: --%s needs a value (%s)", command->name, option->name, option->value);
         return false;
     }
-    if (!set_value(to, text))
+    if (!cli_value_set(option, to->field, text))
         return false;
-    while (is_many(option) && w->at + 1 < w->argc && is_further(option, w->argv[w->at + 1])) {
-        if (!set_value(to, w->argv[++w->at]))
+    while (option->several && w->at + 1 < w->argc &&
+           cli_value_goes_on(option, w->argv[w->at + 1])) {
+        if (!cli_value_set(option, to->field, w->argv[++w->at]))
             return false;
     }
     return true;
@@ -355,7 +165,7 @@ static void leave_out(const cli_common *common, words *w)
     const int length = (int)strcspn(argument, "=");
     if (!common->program->run)
         cli_note("%.*s is for the vendor's compiler and left out", length, argument);
-    while (!argument[length] && w->at + 1 < w->argc && !is_option_like(w->argv[w->at + 1]))
+    while (!argument[length] && w->at + 1 < w->argc && !cli_value_is_option(w->argv[w->at + 1]))
         w->at++;
 }
 
@@ -391,9 +201,8 @@ static bool set_standards(void *values, const cli_command *command)
             memcpy((char *)values + part->offset, part->group->standard, part->group->size);
     }
     for (; cli_field_at(&field, command, count); count++) {
-        const found to = {field.option, (char *)values + field.offset, count};
         if (field.option->standard && !field.option->library &&
-            !set_value(&to, field.option->standard))
+            !cli_value_set(field.option, (char *)values + field.offset, field.option->standard))
             return false;
     }
     bool *given = calloc(count + 1, sizeof *given);
@@ -434,14 +243,14 @@ static bool check_arguments(const cli_common *common, const cli_command *command
 bool cli_refuse_stray(const cli_common *common)
 {
     if (common->before)
-        bad_number(common->before, common->arguments.at[common->arguments.count - 1]);
+        cli_value_refuse(common->before, common->arguments.at[common->arguments.count - 1]);
     return common->before != NULL;
 }
 
 /* `w` is at an argument. */
 static bool take_argument(cli_common *common, words *w)
 {
-    common->before = w->last && is_many(w->last) && w->last->number ? w->last : NULL;
+    common->before = w->last && w->last->several && cli_value_is_number(w->last) ? w->last : NULL;
     w->last = NULL;
     return cli_list_push(&common->arguments, w->argv[w->at]);
 }
@@ -477,7 +286,7 @@ static bool set_flag(const found *to, const cli_list *texts, const char *where)
         if (strcmp(texts->at[0], no[i]) == 0)
             return true;
         if (strcmp(texts->at[0], yes[i]) == 0)
-            return set_value(to, NULL);
+            return cli_value_set(to->option, to->field, NULL);
     }
     cli_error("%s: is a switch: it is true or false", where);
     return false;
@@ -485,14 +294,15 @@ static bool set_flag(const found *to, const cli_list *texts, const char *where)
 
 static bool set_texts(const found *to, const cli_list *texts, const char *where)
 {
-    if (!is_list(to->option) && texts->count != 1) {
+    if (!cli_value_is_list(to->option) && texts->count != 1) {
         cli_error("%s: takes one value, not %zu", where, texts->count);
         return false;
     }
-    if (is_many(to->option) && !begin_values(to))
+    if (to->option->several && !cli_value_begin(to->option, to->field))
         return false;
     for (size_t i = 0; i < texts->count; i++) {
-        if (!(texts->at[i] ? set_value(to, texts->at[i]) : begin_values(to))) {
+        if (!(texts->at[i] ? cli_value_set(to->option, to->field, texts->at[i])
+                           : cli_value_begin(to->option, to->field))) {
             cli_error("%s: so it stands in the file", where);
             return false;
         }
@@ -529,10 +339,6 @@ void cli_values_free(void *values, const cli_command *command)
     cli_list_free(&common->arguments);
     free(common->given);
     cli_config_free(common->config);
-    for (size_t i = 0; cli_field_at(&field, command, i); i++) {
-        cli_list list = {NULL, 0};
-        if (is_list(field.option))
-            list = read_list((const char *)values + field.offset);
-        cli_list_free(&list);
-    }
+    for (size_t i = 0; cli_field_at(&field, command, i); i++)
+        cli_value_free(field.option, (char *)values + field.offset);
 }

@@ -4,42 +4,32 @@
 
 #include "cli.h"
 
-/* Who feeds the model, and what is done with it. */
-typedef struct quant_run_values {
-    const char *function, *script, *mode;
-    int64_t ir_batch, log_level;
-} quant_run_values;
+/* What only the command has: how it is run, and on what accuracy is measured. */
+typedef struct quant_own_values {
+    const char *model, *mode, *eval_list, *run_config;
+    int64_t log_level;
+    cli_list eval_data;
+    int list, make_template;
+} quant_own_values;
 
-/* What the model's inputs and outputs are. */
-typedef struct quant_edge_values {
-    cli_list mean, std, outputs;
-} quant_edge_values;
-
+/* Options of the library, of which the command has those that the tables give a name: parts that
+ * lie in strategies.file.quantize are the ones that count. */
 typedef struct quant_values {
     cli_common common;
-    cli_graph_values graph;
-    /* The library's options, of which the command has those that the tables give a name */
-    qn_quantize_options quantize;
-    qn_quantize_file_options file;
+    qn_model_load_options origin;
     qn_strategies_options strategies;
     qn_mix_options mix;
     qn_goal goal;
-    cli_list methods, iterations;
-    qn_data_options data;
-    cli_subject_values subject;
-    int64_t batch;
-    cli_list eval_data;
-    const char *eval_list;
-    cli_class_values classes;
-    int list, make_template;
-    quant_run_values run;
-    quant_edge_values edge;
-    const char *run_config;
+    qn_edit_options edit;
+    quant_own_values own;
 } quant_values;
 
-extern const cli_group quant_group, quant_run_group, quant_mix_group, quant_edge_group;
-extern const cli_group quantize_group, quantize_file_group, quant_goal_group,
-    quant_strategies_group, quant_template_group;
+static inline const qn_quantize_options *quant_options_of(const quant_values *v)
+{
+    return &v->strategies.file.quantize;
+}
+
+extern const cli_group quant_group, quant_run_group, quant_mix_group;
 
 /* A cli_command's `check`: options that exclude each other are an error, those without effect a
  * note. */
@@ -57,19 +47,22 @@ int quant_run(cli_work *cli, const void *values);
     {                                                                                              \
         .group = &(group_), .offset = offsetof(quant_values, member)                               \
     }
+#define QUANT_SAMPLES strategies.file.quantize.calibrate
 #define QUANT_PARTS                                                                                \
     {                                                                                              \
-        {.group = &quant_group}, QUANT_PART(quantize_group, quantize),                             \
-            QUANT_PART(quantize_file_group, file), QUANT_PART(quant_goal_group, goal),             \
-            QUANT_PART(quant_run_group, run), QUANT_PART(quant_strategies_group, strategies),      \
-            {.group = &quant_mix_group}, QUANT_PART(quant_template_group, mix),                    \
-            QUANT_PART(quant_edge_group, edge), QUANT_PART(cli_origin_group, graph),               \
-            QUANT_PART(cli_subject_group, subject),                                                \
-            {.group = &cli_data_group,                                                             \
-             .offset = offsetof(quant_values, data),                                               \
-             .without = "labels"},                                                                 \
-            QUANT_PART(cli_class_group, classes), QUANT_PART(cli_shape_group, graph),              \
-            QUANT_PART(cli_config_group, run_config)                                               \
+        QUANT_PART(quant_group, own), QUANT_PART(cli_quantize_group, strategies.file.quantize),    \
+            QUANT_PART(cli_quantize_file_group, strategies.file),                                  \
+            QUANT_PART(cli_goal_group, goal), QUANT_PART(quant_run_group, own),                    \
+            QUANT_PART(cli_strategies_group, strategies),                                          \
+            QUANT_PART(cli_function_group, strategies.function), QUANT_PART(quant_mix_group, own), \
+            QUANT_PART(cli_mix_group, mix), QUANT_PART(cli_edit_group, edit),                      \
+            QUANT_PART(cli_origin_group, origin), QUANT_PART(cli_subject_group, own.model),        \
+            QUANT_PART(cli_calibrate_group, QUANT_SAMPLES),                                        \
+            QUANT_PART(cli_data_group, QUANT_SAMPLES.data),                                        \
+            {.group = &cli_graph_group,                                                            \
+             .offset = offsetof(quant_values, QUANT_SAMPLES.graph),                                \
+             .without = "batch"},                                                                  \
+            QUANT_PART(cli_config_group, own.run_config)                                           \
     }
 
 extern const cli_command cli_cmd_quant;

@@ -8,7 +8,7 @@
 
 static bool check_template(const quant_values *v, const cli_command *command)
 {
-    if (!v->make_template || !cli_given(v, command, "load-scale-json"))
+    if (!v->own.make_template || !cli_given(v, command, "load-scale-json"))
         return true;
     cli_error("quant: --load-scale-json and --generate-template exclude each other: the scale file "
               "says the width of every node");
@@ -21,7 +21,7 @@ static bool check_template(const quant_values *v, const cli_command *command)
 static const char *wide_option(const quant_values *v, const cli_command *command)
 {
     static const char *const names[] = {"bits", "mix-config", "generate-template", "max-drop"};
-    if (v->quantize.bits == 16)
+    if (quant_options_of(v)->bits == 16)
         return "bit-width 16";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (cli_given(v, command, names[i]))
@@ -42,8 +42,8 @@ static bool check_target(quant_values *v, const cli_command *command)
     }
     v->common.chipless = true;
     if (!v->common.program->run)
-        cli_note("--target %s: the result is not for chip %s, the default", v->quantize.target,
-                 chip);
+        cli_note("--target %s: the result is not for chip %s, the default",
+                 quant_options_of(v)->target, chip);
     return true;
 }
 
@@ -58,18 +58,18 @@ static bool check_chip(const quant_values *v, const cli_command *command)
         cli_error("quant: --%s and --chip %s exclude each other: %s computes with 8 bits only, "
                   "and has no nodes of different widths",
                   wide, name, chip.name);
-    else if (v->quantize.dynamic)
+    else if (quant_options_of(v)->dynamic)
         cli_error("quant: --dynamic and --chip %s exclude each other: the scales of a chip's "
                   "model are fixed",
                   name);
-    return !wide && !v->quantize.dynamic;
+    return !wide && !quant_options_of(v)->dynamic;
 }
 
 /* ---- Other rules ----------------------------------------------------------------------------- */
 
 static bool quantizes(const quant_values *v)
 {
-    return strcmp(v->run.mode, "quant") == 0 || strcmp(v->run.mode, "compare") == 0;
+    return strcmp(v->own.mode, "quant") == 0 || strcmp(v->own.mode, "compare") == 0;
 }
 
 static bool check_normalization(const quant_values *v, const cli_command *command)
@@ -84,11 +84,13 @@ static bool check_normalization(const quant_values *v, const cli_command *comman
 
 static bool check_numbers(const quant_values *v, const cli_command *command)
 {
-    const bool width =
-        !cli_given(v, command, "bit-width") || v->quantize.bits == 8 || v->quantize.bits == 16;
-    const bool limit = !cli_given(v, command, "layer-threshold") || v->quantize.norm_limit > 0;
+    const bool width = !cli_given(v, command, "bit-width") || quant_options_of(v)->bits == 8 ||
+                       quant_options_of(v)->bits == 16;
+    const bool limit =
+        !cli_given(v, command, "layer-threshold") || quant_options_of(v)->norm_limit > 0;
     if (!width)
-        cli_error("quant: --bit-width: '%lld' is neither 8 nor 16", (long long)v->quantize.bits);
+        cli_error("quant: --bit-width: '%lld' is neither 8 nor 16",
+                  (long long)quant_options_of(v)->bits);
     else if (!limit)
         cli_error("quant: --layer-threshold: it must be more than 0");
     return width && limit;
@@ -96,12 +98,13 @@ static bool check_numbers(const quant_values *v, const cli_command *command)
 
 static bool check_methods(const quant_values *v)
 {
-    const bool several =
-        v->methods.count > 1 || (v->methods.count && strcmp(v->methods.at[0], "all") == 0);
-    const char *option = v->make_template  ? "generate-template"
-                         : v->quantize.mix ? "mix-config"
-                                           : NULL;
-    if (v->make_template && v->methods.count && strcmp(v->methods.at[0], "mean") == 0) {
+    const bool several = v->strategies.n_methods > 1 ||
+                         (v->strategies.n_methods && strcmp(v->strategies.methods[0], "all") == 0);
+    const char *option = v->own.make_template       ? "generate-template"
+                         : quant_options_of(v)->mix ? "mix-config"
+                                                    : NULL;
+    if (v->own.make_template && v->strategies.n_methods &&
+        strcmp(v->strategies.methods[0], "mean") == 0) {
         cli_error("quant: --generate-template and --quant-mode mean exclude each other: a mix file "
                   "has no such mode");
         return false;
@@ -118,12 +121,12 @@ static bool check_methods(const quant_values *v)
  * may take it back. */
 static const char *wide_asked(const quant_values *v, const char **option)
 {
-    const char *width = v->quantize.bits == 16 ? "16" : NULL;
+    const char *width = quant_options_of(v)->bits == 16 ? "16" : NULL;
     *option = "-b";
-    if (v->quantize.scales || v->quantize.mix)
+    if (quant_options_of(v)->scales || quant_options_of(v)->mix)
         return NULL;
-    for (size_t i = 0; i < v->quantize.n_widths; i++) {
-        const char *text = v->quantize.widths[i], *equals = strrchr(text, '=');
+    for (size_t i = 0; i < quant_options_of(v)->n_widths; i++) {
+        const char *text = quant_options_of(v)->widths[i], *equals = strrchr(text, '=');
         if (equals && strcmp(equals, "=8") == 0)
             width = NULL;
         if (!equals || (strcmp(equals, "=16") != 0 && strcmp(equals, "=w8a16") != 0))
@@ -139,22 +142,23 @@ static bool check_opset(const quant_values *v)
 {
     enum { WIDE_OPSET = 21 }; /* QuantizeLinear takes 16 bits since then */
     const char *option, *width = wide_asked(v, &option);
-    const bool writes = !v->list && !v->make_template && quantizes(v) &&
-                        (!v->file.form || strcmp(v->file.form, "fake") != 0);
-    if (!v->file.opset || v->file.opset >= WIDE_OPSET || !width || !writes)
+    const bool writes = !v->own.list && !v->own.make_template && quantizes(v) &&
+                        (!v->strategies.file.form || strcmp(v->strategies.file.form, "fake") != 0);
+    if (!v->strategies.file.opset || v->strategies.file.opset >= WIDE_OPSET || !width || !writes)
         return true;
     cli_error("quant: --opset %lld and %s %s exclude each other: files have quantizers of 16 bits "
               "since opset %d; leave out --opset, or use -b 8 or --format fake",
-              (long long)v->file.opset, option, width, WIDE_OPSET);
+              (long long)v->strategies.file.opset, option, width, WIDE_OPSET);
     return false;
 }
 
 /* Which node reads an input is not known yet; that all of them have 8 bits is. */
 static bool check_input_types(const quant_values *v, const cli_command *command)
 {
-    for (size_t i = 0; i < v->quantize.n_input_types; i++) {
-        if (strcmp(v->quantize.input_types[i], "int16") != 0 || v->quantize.bits == 16 ||
-            v->quantize.n_widths || v->quantize.mix || v->quantize.scales)
+    for (size_t i = 0; i < quant_options_of(v)->n_input_types; i++) {
+        if (strcmp(quant_options_of(v)->input_types[i], "int16") != 0 ||
+            quant_options_of(v)->bits == 16 || quant_options_of(v)->n_widths ||
+            quant_options_of(v)->mix || quant_options_of(v)->scales)
             continue;
         cli_error(
             "quant: --quantize-input-dtype int16 and --bit-width 8%s exclude each other: nodes "
@@ -168,13 +172,13 @@ static bool check_input_types(const quant_values *v, const cli_command *command)
 /* A model of whose first input the batch is said runs batches of that size. */
 static bool check_batch(const quant_values *v, const cli_command *command)
 {
-    const cli_list *shapes = &v->graph.origin.shapes;
-    if (!shapes->count || !shapes->at[0] || !cli_given(v, command, "batch-size") ||
-        strtoll(shapes->at[0], NULL, 10) == v->batch)
+    const qn_input_shape *shape = v->origin.n_shapes ? v->origin.shapes : NULL;
+    const int64_t batch = v->strategies.function.batch_size;
+    if (!shape || !cli_given(v, command, "batch-size") || shape->dims[0] == batch)
         return true;
-    cli_error("quant: --batch-size %lld and --input-shapes %s ... exclude each other: the first "
+    cli_error("quant: --batch-size %lld and --input-shapes %lld ... exclude each other: the first "
               "dimension is the batch",
-              (long long)v->batch, shapes->at[0]);
+              (long long)batch, (long long)shape->dims[0]);
     return false;
 }
 
@@ -229,7 +233,8 @@ static bool list_types(cli_list *types, qn_config_entry *first, const quant_valu
 /* Types of the inputs, unless --quantize-input-dtype was given. */
 static bool take_input_types(quant_values *v, const cli_command *command)
 {
-    const bool own = v->run.function && strcmp(v->run.function, "infer_default") == 0;
+    const bool own =
+        v->strategies.function.name && strcmp(v->strategies.function.name, "infer_default") == 0;
     cli_list types = {.count = 0};
     qn_config_entry first = {.key = NULL};
     bool good = true;
@@ -250,27 +255,30 @@ typedef bool needs_fn(const quant_values *v);
 
 static bool runs(const quant_values *v)
 {
-    return strcmp(v->run.mode, "convert") != 0;
+    return strcmp(v->own.mode, "convert") != 0;
 }
 
 /* Data beside a scale file serve the comparison. */
 static bool takes_samples(const quant_values *v)
 {
-    return !v->quantize.scales || v->data.n_data || v->run.function;
+    return !quant_options_of(v)->scales || quant_options_of(v)->calibrate.data.n_data ||
+           v->strategies.function.name;
 }
 
 static bool has_percentile(const quant_values *v)
 {
-    for (size_t i = 0; i < v->methods.count; i++) {
-        if (strcmp(v->methods.at[i], "percentile") == 0 || strcmp(v->methods.at[i], "all") == 0)
+    for (size_t i = 0; i < v->strategies.n_methods; i++) {
+        if (strcmp(v->strategies.methods[i], "percentile") == 0 ||
+            strcmp(v->strategies.methods[i], "all") == 0)
             return true;
     }
-    return v->quantize.mix != NULL;
+    return quant_options_of(v)->mix != NULL;
 }
 
 static bool is_wide(const quant_values *v)
 {
-    return v->quantize.bits == 16 || v->quantize.n_widths || v->quantize.mix || v->make_template;
+    return quant_options_of(v)->bits == 16 || quant_options_of(v)->n_widths ||
+           quant_options_of(v)->mix || v->own.make_template;
 }
 
 static bool has_chip(const quant_values *v)
@@ -285,7 +293,7 @@ static bool has_goal(const quant_values *v)
 
 static bool makes_template(const quant_values *v)
 {
-    return v->make_template != 0;
+    return v->own.make_template != 0;
 }
 
 static bool makes_ends(const quant_values *v)
@@ -295,7 +303,7 @@ static bool makes_ends(const quant_values *v)
 
 static bool has_one_width(const quant_values *v)
 {
-    return !v->quantize.mix || makes_template(v);
+    return !quant_options_of(v)->mix || makes_template(v);
 }
 
 typedef struct condition {
@@ -348,7 +356,7 @@ static void note_idle(const quant_values *v, const cli_command *command)
 
 static bool check_model(const quant_values *v)
 {
-    const size_t named = v->common.arguments.count + (v->subject.model != NULL);
+    const size_t named = v->common.arguments.count + (v->own.model != NULL);
     if (named != 1 && (!named || !cli_refuse_stray(&v->common)))
         cli_error("quant: name one model: quench quant -m MODEL");
     return named == 1;
@@ -359,7 +367,7 @@ bool quant_check(void *values, const cli_command *command)
     static const qn_log_level levels[] = {QN_LOG_DEBUG, QN_LOG_INFO, QN_LOG_WARN, QN_LOG_NOTE};
     quant_values *v = values;
     if (cli_given(v, command, "log-level") || v->common.program->knight)
-        v->common.log_level = &levels[v->run.log_level];
+        v->common.log_level = &levels[v->own.log_level];
     if (!check_model(v) || !take_input_types(v, command) || !cli_check_rules(v, command) ||
         !check_template(v, command) || !check_target(v, command) || !check_numbers(v, command) ||
         !check_normalization(v, command) || !check_methods(v) || !check_input_types(v, command) ||

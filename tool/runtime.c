@@ -24,7 +24,7 @@ static const char *array_path(char out[PATH_SIZE], const char *folder, const cha
 /* ---- What Python is told --------------------------------------------------------------------- */
 
 /* Lines "key<TAB>value": names may have anything else in them. */
-static bool write_job(const char *folder, const qn_runtime_run *run, const cli_origin_values *o)
+static bool write_job(const char *folder, const qn_runtime_run *run, const qn_model_load_options *o)
 {
     char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/job", folder);

@@ -14,11 +14,31 @@ static bool is_called(const cli_option *option, const char *field, size_t length
            strncmp(option->field, field, length) == 0;
 }
 
+/* Of a group that the command has; NULL: it has not. */
+static const cli_option *option_in(const cli_command *command, const cli_group *group,
+                                   const char *field, size_t length)
+{
+    const cli_part *part;
+    for (size_t i = 0; (part = cli_part_at(command, i)) != NULL; i++) {
+        for (size_t k = 0; part->group == group && k < group->count; k++) {
+            if (cli_part_has(part, &group->options[k]) &&
+                is_called(&group->options[k], field, length))
+                return &group->options[k];
+        }
+    }
+    return NULL;
+}
+
 const cli_option *cli_option_of(const cli_command *command, const char *field, size_t length)
 {
+    /* Fields of qn_model_load_options are called so where others have the same name. */
+    static const char load[] = "load.";
+    const size_t prefix = sizeof load - 1;
     cli_field found;
     if (strlen(budget[0]) == length && strncmp(field, budget[0], length) == 0)
         return cli_option_of(command, budget[1], strlen(budget[1]));
+    if (length > prefix && strncmp(field, load, prefix) == 0)
+        return option_in(command, &cli_origin_group, field + prefix, length - prefix);
     for (size_t i = 0; cli_field_at(&found, command, i); i++) {
         if (is_called(found.option, field, length))
             return found.option;

@@ -1,8 +1,8 @@
-"""An infer function: batches of a file through the model, and how many it names rightly."""
+"""An infer function: batches of a file through the model, and how many it names rightly; and a model of PyTorch."""
 import os
 
 import numpy as np
-from onnx_quantize_tool.common.register import onnx_infer_func
+from onnx_quantize_tool.common.register import onnx_infer_func, pytorch_model
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -21,3 +21,15 @@ def infer_cls_model(executor):
         if executor.early_stop_flag:
             break
     return 100 * right / seen
+
+
+@pytorch_model.register("resnet18")
+def resnet18(weight_path=None):
+    import torch
+    from resnet18 import ResNet18
+
+    model = ResNet18()
+    if weight_path:
+        model.load_state_dict(torch.load(weight_path, map_location="cpu"), strict=True)
+    return {"model": model, "inputs": [torch.randn(10, 1, 28, 28)],
+            "dynamic_axes_inputs": {"input": {0: "batch_size"}}, "dynamic_axes_outputs": {"output": {0: "batch_size"}}}

@@ -217,6 +217,8 @@ typedef struct qn_lint_options {
         QN_OPTIONS_VERSION, QN_LINT_OPTIONS(QN_OPTION_STANDARD)                                    \
     }
 
+/* The targets, and the chips behind them; NULL past the last. */
+QN_API const char *qn_lint_target(size_t i);
 /* What in a quantized model, whoever made it, would not run as integers on the target, and why. The
  * passes run first, so that what they recognize counts as one operator. *findings (may be NULL):
  * how many there are. */

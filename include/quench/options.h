@@ -19,6 +19,9 @@
  *     .value                what the command calls its value
  *     .several              the command takes several values behind one name
  *
+ * What several structs have in common stands once, in options/shared.def, and their tables take the
+ * row from there.
+ *
  * A second list of the same file, QN_..._RULES, has a row RULE(RELATION, field, other, "why") for
  * options that do not go together (qn_option_relation). */
 #ifndef QUENCH_OPTIONS_H

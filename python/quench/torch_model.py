@@ -61,6 +61,7 @@ def export(name, made, folder):
     program, names = traced(made, inputs)
     axes = list((made.get("dynamic_axes_inputs") or {}).values())
     notes = {"inputs": {key: axes_of(own) for key, own in zip(names, axes)},
+             "types": {key: {"dtype": str(x.dtype).rpartition(".")[2], "shape": list(x.shape)} for key, x in zip(names, inputs)},
              "outputs": [str(key) for key in made.get("dynamic_axes_outputs") or {}]}
     path = os.path.join(folder, identifier(name) + ".pt")
     torch.jit.save(program, path, _extra_files={"quench.json": json.dumps(notes)})

@@ -135,8 +135,8 @@ static qn_status open_models(models *m, qn_model *real, qn_model *quantized)
     QN_TRY(check_inputs(m));
     QN_TRY(qn_calibration_feed(&m->data));
     qn_calibration_drop_plan(&m->data);
-    QN_TRY(qn_layer_comparison_open(&m->comparison, ctx, m->data.real, m->quantized, &m->data.graph,
-                                    true));
+    const qn_layer_comparison_options all = {.graph = &m->data.graph, .all = true};
+    QN_TRY(qn_layer_comparison_open(&m->comparison, ctx, m->data.real, m->quantized, &all));
     m->comparison.take = take;
     m->comparison.user = m;
     return make_rows(m);

@@ -69,6 +69,11 @@ static qn_status fill(job *j, qn_report *report, qn_model *model, const qn_profi
     return qn_report_finish(report);
 }
 
+const char *qn_lint_target(size_t i)
+{
+    return i < qn_profiles_count ? qn_profiles[i].name : NULL;
+}
+
 qn_status qn_model_lint(qn_report **out, size_t *findings, qn_context *ctx, qn_model *model,
                         const qn_lint_options *options)
 {

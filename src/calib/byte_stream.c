@@ -145,8 +145,7 @@ qn_status qn_get_checked(qn_byte_reader *out, qn_context *ctx, const void *data,
     enum { SEAL = 16 };
     const uint8_t *bytes = data;
     if (size < QN_MAGIC || memcmp(bytes, magic, QN_MAGIC - 1) != 0)
-        return qn_fail(ctx, QN_E_FORMAT,
-                       "not a file of statistics, as 'quench calibrate -o' writes");
+        return qn_fail(ctx, QN_E_FORMAT, "not a file of statistics, as 'quench calibrate' writes");
     if (bytes[QN_MAGIC - 1] != (uint8_t)magic[QN_MAGIC - 1])
         return qn_fail(ctx, QN_E_FORMAT, "statistics of another version: calibrate again");
     if (size < QN_MAGIC + SEAL)

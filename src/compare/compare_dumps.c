@@ -204,9 +204,10 @@ static qn_status open_folders(dumps *d)
     const size_t count = (o->quant_dir != NULL) + o->n_sim_dirs;
     d->c.samples = 1;
     if (count > 2 || count == 0 || (count == 1 && !o->quant_dir))
-        return qn_fail(d->c.ctx, QN_E_OPTION,
-                       "a dump is compared with itself (-qd), or with another one: -qd and -sd, or "
-                       "-sd with two folders");
+        return qn_fail(
+            d->c.ctx, QN_E_OPTION,
+            "a dump is compared with itself (`quant_dir`), or with another one: that and "
+            "`sim_dirs`, or two of these");
     if (count == 1) {
         QN_TRY(open_side(d, &d->sides[0], o->quant_dir, QN_SIDE_FLOAT, false));
         QN_TRY(open_side(d, &d->sides[1], o->quant_dir, QN_SIDE_QUANTIZED, false));

@@ -328,37 +328,67 @@ static bool is_named(const void *user, const qn_value *value)
     return qn_names_get(user, value->name) != NULL;
 }
 
-static qn_status make_session(qn_layer_comparison *s, int which, qn_model *model,
-                              const qn_graph_options *graph)
+static qn_status make_plan(qn_layer_comparison *s, int which, qn_model *model,
+                           const qn_layer_comparison_options *asked)
 {
-    const qn_plan_options options = {QN_OPTIONS_VERSION, .graph = *graph};
+    const qn_plan_options options = {QN_OPTIONS_VERSION, .threads = asked->threads,
+                                     .graph = *asked->graph};
     const qn_observe_options watch = {.purpose = which ? QN_PURPOSE_RUN : QN_PURPOSE_QUANTIZE,
                                       .passed = which == 0,
                                       .direct = true,
                                       .observe = is_named,
                                       .user = &s->by_name[which]};
     QN_TRY(qn_plan_create_observed(&s->plan[which], s->ctx, model, &options, &watch));
-    return qn_session_create(&s->session[which], s->ctx, s->plan[which]);
+    return asked->only_plans ? QN_OK
+                             : qn_session_create(&s->session[which], s->ctx, s->plan[which]);
+}
+
+static void init(qn_layer_comparison *s, qn_context *ctx)
+{
+    *s = (qn_layer_comparison){.ctx = ctx};
+    qn_arena_init(&s->arena, &ctx->allocator);
+    for (int i = 0; i < 2; i++)
+        qn_names_init(&s->by_name[i], ctx);
 }
 
 qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_context *ctx, qn_model *real,
-                                   qn_model *quantized, const qn_graph_options *graph, bool all)
+                                   qn_model *quantized, const qn_layer_comparison_options *options)
 {
     qn_names integers;
-    *out = (qn_layer_comparison){.ctx = ctx};
-    qn_arena_init(&out->arena, &ctx->allocator);
-    for (int i = 0; i < 2; i++)
-        qn_names_init(&out->by_name[i], ctx);
+    init(out, ctx);
     qn_names_init(&integers, ctx);
     qn_status status = list_integers(&integers, &out->arena, quantized->graph);
     if (status == QN_OK)
-        status = list_tensors(out, real->graph, &integers, all);
+        status = list_tensors(out, real->graph, &integers, options->all);
     qn_names_free(&integers);
     if (status == QN_OK)
         status = qn_layer_comparison_read_metadata(out, quantized);
     if (status == QN_OK)
-        status = make_session(out, 0, real, graph);
-    return status == QN_OK ? make_session(out, 1, quantized, graph) : status;
+        status = make_plan(out, 0, real, options);
+    return status == QN_OK ? make_plan(out, 1, quantized, options) : status;
+}
+
+qn_status qn_layer_comparison_fork(qn_layer_comparison *out, qn_context *ctx,
+                                   const qn_layer_comparison *from)
+{
+    init(out, ctx);
+    out->forked = true;
+    out->take = from->take;
+    out->at = qn_arena_array(&out->arena, from->count + 1, sizeof *out->at);
+    QN_TRY_ALLOC(ctx, out->at);
+    for (out->count = 0; out->count < from->count; out->count++) {
+        qn_compared_tensor *p = &out->at[out->count];
+        *p = from->at[out->count];
+        p->real.data = NULL;
+        p->room = 0;
+        QN_TRY(qn_names_set(&out->by_name[0], p->name, p));
+        QN_TRY(qn_names_set(&out->by_name[1], p->quantized_name, p));
+    }
+    for (int i = 0; i < 2; i++) {
+        out->plan[i] = from->plan[i];
+        QN_TRY(qn_session_create(&out->session[i], ctx, out->plan[i]));
+    }
+    return QN_OK;
 }
 
 qn_status qn_layer_comparison_run(qn_layer_comparison *s, const qn_tensor *inputs, size_t n_inputs,
@@ -383,7 +413,8 @@ void qn_layer_comparison_close(qn_layer_comparison *s)
         qn_free(s->ctx, s->at[i].real.data);
     for (int i = 0; i < 2; i++) {
         qn_session_free(s->session[i]);
-        qn_plan_free(s->plan[i]);
+        if (!s->forked)
+            qn_plan_free(s->plan[i]);
         qn_free(s->ctx, s->scratch[i]);
         qn_names_free(&s->by_name[i]);
     }

@@ -59,6 +59,8 @@ typedef struct qn_layer_comparison {
     /* Tensor of an observed value of each network */
     qn_names by_name[2];
     qn_plan *plan[2];
+    /* The plans are another's */
+    bool forked;
     qn_session *session[2];
     /* An observed value row-major, and the numbers that it stands for */
     void *scratch[2];
@@ -69,12 +71,26 @@ typedef struct qn_layer_comparison {
     qn_compared_side side;
 } qn_layer_comparison;
 
-/* The tensors that two graphs have in common (passes done as for quantization and for a file), only
- * those that are integers unless `all`, and their plans. Direct, so that what is measured does not
- * depend on the number of threads. qn_layer_comparison_close in any case. */
+typedef struct qn_layer_comparison_options {
+    const qn_graph_options *graph;
+    /* Tensors that stay float too */
+    bool all;
+    /* The threads of a plan; 0: the context's */
+    int threads;
+    /* Nothing is run but forks */
+    bool only_plans;
+} qn_layer_comparison_options;
+
+/* The tensors that two graphs have in common (passes done as for quantization and for a file), and
+ * their plans. Direct, so that what is measured does not depend on the number of threads.
+ * qn_layer_comparison_close in any case. */
 QN_MUST_CHECK qn_status qn_layer_comparison_open(qn_layer_comparison *out, qn_context *ctx,
                                                  qn_model *real, qn_model *quantized,
-                                                 const qn_graph_options *graph, bool all);
+                                                 const qn_layer_comparison_options *options);
+/* One more that runs beside `from`, with its plans and tensors, whose strings it shares: `from` is
+ * closed last. qn_layer_comparison_close in any case. */
+QN_MUST_CHECK qn_status qn_layer_comparison_fork(qn_layer_comparison *out, qn_context *ctx,
+                                                 const qn_layer_comparison *from);
 /* The key of metadata whose value is JSON: {"tensor": {"axis": 1, "factor": [...], "through":
  * true}, ...}, factors of channels and such tensors as are cut off where the function behind them
  * does not care. */

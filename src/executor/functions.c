@@ -26,7 +26,7 @@ static qn_status fail_unknown(qn_context *ctx, const char *name)
         qn_word_list(names, sizeof names, "%s", rows[i].name);
     return qn_fail(
         ctx, QN_E_OPTION,
-        "there is no infer function '%s': built in are %s; a script or plug-in (-uds) can "
+        "there is no infer function '%s': built in are %s; a script or plug-in (`script`) can "
         "have others",
         name, names);
 }

@@ -61,7 +61,7 @@ static qn_status read_configs(qn_input_configs *out, qn_context *ctx, qn_arena *
         return qn_input_configs_of(out, ctx, arena, f->dataset);
     return qn_fail(
         ctx, QN_E_OPTION,
-        "infer_default has no data: a run configuration (-rc) with \"input-configs\" says "
+        "infer_default has no data: a run configuration (`configs`) with \"input-configs\" says "
         "where they are: [{\"data_dir\": FOLDER, ...}]");
 }
 

@@ -22,7 +22,7 @@ static const char *wrapping_of(const qn_model_source *source)
         const char *bytes, *kind;
     } kinds[] = {
         {"version https://git-lfs", "a pointer of Git LFS; 'git lfs pull' gets the model"},
-        {"PK\3\4", "a zip archive without a model that is known"},
+        {"PK\3\4", "a zip archive without a model that is known, or one that was cut short"},
         {"\x1f\x8b", "compressed with gzip; unpack it first"},
         {"\xfd"
          "7zXZ",

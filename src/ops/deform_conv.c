@@ -42,6 +42,20 @@ static qn_status check_dims(const qn_infer *self, int32_t i, int32_t rank, const
     return QN_OK;
 }
 
+/* [N, M, H', W'] from x [N, ...], w [M, ...] and offset [N, ..., H', W'], where each is known. */
+static void set_open_dims(qn_infer *self)
+{
+    const qn_type *x = self->in[0], *w = self->in[1], *offset = self->in[2];
+    qn_dim dims[4] = {{-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}};
+    if (x->rank == 4)
+        dims[0] = x->dims[0];
+    if (w->rank == 4)
+        dims[1] = w->dims[0];
+    for (int32_t i = 2; i < 4 && offset->rank == 4; i++)
+        dims[i] = offset->dims[i];
+    qn_infer_set(self, 0, x->dtype, 4, dims);
+}
+
 static qn_status infer(qn_infer *self)
 {
     const qn_window_attrs *a = self->attrs;
@@ -55,8 +69,7 @@ static qn_status infer(qn_infer *self)
                                  self->in[i]->rank);
     }
     if (!qn_type_is_static(self->in[0], x) || !qn_type_is_static(self->in[1], w)) {
-        const qn_dim unknown[4] = {{-1, NULL}, {-1, NULL}, {-1, NULL}, {-1, NULL}};
-        qn_infer_set(self, 0, self->in[0]->dtype, 4, unknown);
+        set_open_dims(self);
         return QN_OK;
     }
     QN_TRY(check_groups(self, x, w));

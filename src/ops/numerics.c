@@ -1,7 +1,6 @@
 /* Domains and metadata that say how a model's integers are computed. */
 #include "ops/numerics.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,11 +84,4 @@ qn_requantization qn_node_requantization(const qn_node *node)
     return is_byte_convolution(node) && qn_model_numerics(model, QN_NUMERICS_DOUBLE_ROUNDING)
                ? QN_REQUANTIZE_TWICE
                : QN_REQUANTIZE_FLOAT;
-}
-
-float qn_first_rounding(float multiplier)
-{
-    int exponent = 0;
-    (void)frexpf(multiplier, &exponent); /* multiplier < 2^exponent */
-    return isfinite(multiplier) && exponent < 0 ? ldexpf(1, exponent - 1) : 0;
 }

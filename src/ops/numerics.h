@@ -32,8 +32,4 @@ const char *qn_numerics_domain(qn_numerics what);
 /* How the node's model requantizes. */
 qn_requantization qn_node_requantization(const qn_node *node);
 
-/* What the first of two roundings amounts to: where results are multiples of 2^-s behind it, those
- * that are 2^-(s + 1) below a half are rounded up by the second. 0: the first is the last. */
-float qn_first_rounding(float multiplier);
-
 #endif

@@ -165,10 +165,9 @@ static qn_status finish(qn_eval *self, const double *sums, int64_t filters, int3
             ((float *)out->data)[i] = qn_mac_sum(sums[i], b, filter, is_int64) * scale;
             continue;
         }
-        const int64_t q =
-            twice ? qn_mac_requantize_twice(&end, sums[i], filter,
-                                            qn_multiplier_twice(x.scale, w, y.scale, is_signed))
-                  : qn_mac_requantize(&end, sums[i], filter, scale);
+        const qn_twice m = twice ? qn_twice_of(x.scale, w, y.scale, is_signed) : (qn_twice){0};
+        const int64_t q = twice ? qn_mac_requantize_twice(&end, sums[i], filter, &m)
+                                : qn_mac_requantize(&end, sums[i], filter, scale);
         qn_store_i64(out->data, out->dtype, i, &q, 1);
     }
     return QN_OK;

@@ -81,11 +81,26 @@ int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, fl
     return qn_requantize_to(sum, multiplier, &end->y, end->range);
 }
 
-int64_t qn_mac_requantize_twice(const qn_mac_end *end, double products, int64_t at,
-                                float multiplier)
+qn_twice qn_twice_of(float x, float w, float y, bool is_signed)
 {
-    return qn_requantize_twice(qn_mac_sum(products, end->bias, at, end->is_int64), multiplier,
-                               end->y.zero, end->range);
+    const double product = is_signed ? (double)x * (double)w : (double)(x * w);
+    const double ratio = product / (double)y;
+    int exponent = 0;
+    if (!isfinite(ratio))
+        return (qn_twice){.multiplier = (float)ratio};
+    const double part = nearbyint(frexp(ratio, &exponent) * 0x1p31) / 0x1p31;
+    const double multiplier = ldexp(part, exponent);
+    const float high = (float)multiplier;
+    return (qn_twice){.multiplier = high,
+                      .rest = (float)(multiplier - (double)high),
+                      .first = exponent < 0 ? ldexpf(1, exponent - 1) : 0};
+}
+
+int64_t qn_mac_requantize_twice(const qn_mac_end *end, double products, int64_t at,
+                                const qn_twice *m)
+{
+    return qn_requantize_twice(qn_mac_sum(products, end->bias, at, end->is_int64), m, end->y.zero,
+                               end->range);
 }
 
 void qn_store_quantized(const qn_tensor *out, int64_t i, double x, double zero, bool saturate)

@@ -42,12 +42,26 @@ static inline int64_t qn_requantize(float sum, float multiplier, int64_t zero, q
     return qn_round_clamp((double)(sum * multiplier), zero, range);
 }
 
-/* The same, rounded twice; `sum` becomes float by itself. */
-static inline int64_t qn_requantize_twice(float sum, float multiplier, int64_t zero,
+/* A multiplier of two roundings, whose 31 bits are those of two floats. */
+typedef struct qn_twice {
+    float multiplier, rest;
+    /* What the first rounding amounts to: where results are multiples of 2^-s behind it, those that
+     * are 2^-(s + 1) below a half are rounded up by the second. 0: the first is the last. */
+    float first;
+} qn_twice;
+
+/* From products of scale x * w to scale y; TensorFlow Lite has products of scales in double for
+ * int8, in float for uint8. */
+qn_twice qn_twice_of(float x, float w, float y, bool is_signed);
+
+/* Rounded twice: the nearest integer, put right by what is left of it. */
+static inline int64_t qn_requantize_twice(float sum, const qn_twice *m, int64_t zero,
                                           qn_limits range)
 {
-    const float first = copysignf(qn_first_rounding(multiplier), sum);
-    return qn_round_clamp((double)fmaf(sum, multiplier, first), zero, range);
+    const float small = fmaf(sum, m->rest, copysignf(m->first, sum));
+    const float whole = nearbyintf(fmaf(sum, m->multiplier, small));
+    const float left = fmaf(sum, m->multiplier, -whole) + small;
+    return qn_round_clamp((double)(whole + nearbyintf(left)), zero, range);
 }
 
 /* The multiplier from products of scale x * w to scale y: two roundings, as ONNX Runtime takes
@@ -55,14 +69,6 @@ static inline int64_t qn_requantize_twice(float sum, float multiplier, int64_t z
 static inline float qn_multiplier(float x, float w, float y)
 {
     return x * w / y;
-}
-
-/* The same where it is rounded twice: TensorFlow Lite has products of scales in double for int8, in
- * float for uint8. */
-static inline float qn_multiplier_twice(float x, float w, float y, bool is_signed)
-{
-    const double product = is_signed ? (double)x * (double)w : (double)(x * w);
-    return (float)(product / (double)y);
 }
 
 /* What the zero points (of a, b and y) of a sum amount to, in units of y; ratios: sa / sy, sb /
@@ -177,6 +183,6 @@ typedef struct qn_mac_end {
 int64_t qn_mac_requantize(const qn_mac_end *end, double products, int64_t at, float scale);
 /* The same with two roundings. */
 int64_t qn_mac_requantize_twice(const qn_mac_end *end, double products, int64_t at,
-                                float multiplier);
+                                const qn_twice *m);
 
 #endif

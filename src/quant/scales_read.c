@@ -185,7 +185,8 @@ qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model)
     if (qn_fingerprint_same(scales->model, model))
         return QN_OK;
     QN_TRY(qn_json_member(&item, &root, "model"));
-    return qn_json_fail(&item, QN_E_INVALID,
-                        "the scales are of another model: quantize this one with its data; what "
-                        "changed the model then (--mean and --std, -on) is to be given again");
+    return qn_json_fail(
+        &item, QN_E_INVALID,
+        "the scales are of another model: quantize this one with its data; what "
+        "changed the model then (`mean` and `std`, `outputs`) is to be given again");
 }

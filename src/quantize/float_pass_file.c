@@ -149,7 +149,7 @@ static qn_status check_key(qn_context *ctx, const qn_pass_key *key, qn_byte_read
         if (!qn_fingerprint_same(found.print[i], key->print[i]))
             return qn_fail(ctx, QN_E_INVALID,
                            "the cache is stale: it was made with %s; remove it, or name "
-                           "another (-cd)",
+                           "another (`cache`)",
                            part_names[i]);
     }
     return QN_OK;
@@ -166,7 +166,7 @@ static qn_status get_all(qn_float_pass *pass, qn_context *ctx, const qn_pass_key
         return qn_fail(
             ctx, QN_E_INVALID,
             "the cache is stale: it was made with other numbers of iterations; remove it, "
-            "or name another (-cd)");
+            "or name another (`cache`)");
     for (size_t i = 0; i < pass->n_after && !in->wrong; i++)
         QN_TRY(qn_get_stats(&pass->stats[i], ctx, in));
     if (!in->wrong)

@@ -210,6 +210,8 @@ static qn_status measure_layer(qn_layer *layer, const qn_layers *l, qn_output_ch
     qn_status status = qn_layers_make(&alone, l);
     if (status == QN_OK)
         status = qn_output_check_noise(&layer->sensitivity, check, &alone);
+    qn_log(check->ctx, QN_LOG_DEBUG, "%s alone in integers: noise %.6f", layer->node,
+           layer->sensitivity);
     qn_quantized_model_free(&alone);
     layer->bits = 32;
     return status;

@@ -17,7 +17,7 @@
 
 #include "quant/mix.h"
 
-enum { CHECKED = 4, MEASURED = 16 }; /* samples */
+enum { CHECKED = 4, RANKED = 4, MEASURED = 16 }; /* samples */
 
 /* What a remedy is: bits of a layer that 8 are too few for (32: float), the noise beside signal
  * that outputs should come down to, and the share of the network's work that may have it. A chip's
@@ -268,8 +268,9 @@ static qn_status raise_ends(double *noise, qn_quantized_model *best, qn_search *
 static qn_status raise_layers(qn_quantized_model *out, qn_search *s, qn_layers *l)
 {
     qn_quantized_model mixed;
-    QN_TRY(qn_output_check_use_prefixes(&s->check, MEASURED));
+    QN_TRY(qn_output_check_use_prefixes(&s->check, RANKED));
     QN_TRY(qn_layers_measure(l, &s->check));
+    QN_TRY(qn_output_check_use(&s->check, MEASURED));
     QN_TRY(find_fewest(l, &s->check));
     if (l->asked.rules.profile->fixed_point)
         QN_TRY(obey_rules(l));

@@ -46,8 +46,8 @@ static qn_status run_samples(repair *f, qn_quantized_model *made)
     const qn_calibration *data = f->search->input->data;
     qn_context *ctx = f->search->input->ctx;
     const int64_t samples = QN_MIN(SAMPLES, data->source->count);
-    QN_TRY(qn_layer_comparison_open(&f->comparison, ctx, data->real, made->model, &data->graph,
-                                    false));
+    const qn_layer_comparison_options options = {.graph = &data->graph};
+    QN_TRY(qn_layer_comparison_open(&f->comparison, ctx, data->real, made->model, &options));
     f->comparison.take = take;
     f->comparison.user = f;
     f->single = qn_arena_array(f->search->arena, f->comparison.count + 1, sizeof *f->single);

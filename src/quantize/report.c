@@ -223,7 +223,7 @@ qn_status qn_quantize_report(qn_item *root, qn_quantize_result *result,
     if (q->settings.rules.profile->fixed_point)
         qn_item_text(root, "rounding",
                      "in fixed point, as the chip rounds; ONNX Runtime rounds by float32, so some "
-                     "of its integers are a few steps off (quench verify --ort tells how far)");
+                     "of its integers are a few steps off (`runtime` tells how far)");
     if (input->data->fed)
         QN_TRY(qn_error_report(root, result, input, compared ? compared : DEFAULT_COMPARED));
     report_noise(root, result, input);

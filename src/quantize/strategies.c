@@ -327,13 +327,43 @@ static qn_status take_goal(taken_options *taken, qn_context *ctx)
     return QN_OK;
 }
 
+static bool is_among(const char *const *words, size_t count, const char *word)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(words[i], word) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Each method once; "all" are those that the Knight tool has, which knows no mean. */
+static qn_status list_methods(qn_strategies_options *o, qn_strategies *r)
+{
+    const char **list = qn_arena_array(&r->arena, o->n_methods + qn_methods_count, sizeof *list);
+    size_t count = 0;
+    QN_TRY_ALLOC(r->ctx, list);
+    for (size_t i = 0; i < o->n_methods; i++) {
+        const bool all = strcmp(o->methods[i], "all") == 0;
+        for (size_t k = 0; k < (all ? qn_methods_count : 1); k++) {
+            const char *name = all ? qn_methods[k]->name : o->methods[i];
+            if (!(all && strcmp(name, "mean") == 0) && !is_among(list, count, name))
+                list[count++] = name;
+        }
+    }
+    o->methods = list;
+    o->n_methods = count;
+    return QN_OK;
+}
+
 static qn_status run_taken(qn_report **out, qn_context *ctx, qn_model *model, taken_options *taken)
 {
     qn_strategies r = {.ctx = ctx, .o = &taken->all, .model = model, .reported = true};
     QN_TRY(take_goal(taken, ctx));
     r.folder = r.o->file.save_dir ? r.o->file.save_dir : "quench_out";
     qn_arena_init(&r.arena, &ctx->allocator);
-    const qn_status status = run(out, NULL, &r);
+    qn_status status = list_methods(&taken->all, &r);
+    if (status == QN_OK)
+        status = run(out, NULL, &r);
     qn_arena_free(&r.arena);
     return status;
 }

@@ -141,8 +141,8 @@ static qn_status make_folders(dump *d, const char *folder)
 static qn_status run(dump *d, const qn_calibration *data, qn_model *quantized)
 {
     const qn_tensor *inputs = NULL;
-    QN_TRY(qn_layer_comparison_open(&d->comparison, d->ctx, data->real, quantized, &data->graph,
-                                    true));
+    const qn_layer_comparison_options options = {.graph = &data->graph, .all = true};
+    QN_TRY(qn_layer_comparison_open(&d->comparison, d->ctx, data->real, quantized, &options));
     d->comparison.take = take;
     d->comparison.user = d;
     d->saved = qn_arena_array(&d->arena, d->comparison.count + 1, sizeof *d->saved);

@@ -6,14 +6,22 @@ import subprocess
 import sys
 import tempfile
 
+from torch_python import torch_python
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ENVIRONMENT = {**os.environ, "QUENCH_PYTHON": sys.executable}
-README_COMMANDS = 9
+ENVIRONMENT = dict(os.environ)
+README_COMMANDS = 10
+
+
+TORCH = torch_python()
 
 
 def run(command):
-    done = subprocess.run(command, shell=True, env=ENVIRONMENT, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.returncode, done.stdout, done.stderr)
+    """A command that needs torch says so where there is none."""
+    needs_torch = "-f pytorch" in command
+    python = TORCH if needs_torch and TORCH else sys.executable
+    done = subprocess.run(command, shell=True, env={**ENVIRONMENT, "QUENCH_PYTHON": python}, capture_output=True, text=True)
+    assert done.returncode == (3 if needs_torch and not TORCH else 0), (command, done.returncode, done.stdout, done.stderr)
     return done.stdout
 
 
@@ -37,7 +45,7 @@ with tempfile.TemporaryDirectory() as box:
         run(command.replace("/tmp/", box + "/"))
         print("ok:", command)
     for name in (f"{box}/fashion/fashion", "out/cls/fashion", "out/detect/squares", "out/mix/fashion", "out/tf/resnet18",
-                 "out/paddle/resnet18"):
+                 "out/paddle/resnet18") + (("out/pytorch/resnet18",) if TORCH else ()):
         assert os.path.getsize(f"{name}_quantize.onnx") > 0
     assert len(os.listdir("data/squares/label_imgs")) == len(os.listdir("data/squares/images"))
     output = run("Knight quant --run-config config/run_config_detect.json -r infer")

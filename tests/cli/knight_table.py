@@ -16,7 +16,9 @@ EXECUTOR = ("iteration batch_size dataset input_nodes output_name_to_node_name()
             "forward").split()
 COMPARE = ("-qd -sd -on -sh -sl -sn -si --save-dir --no-mre --no-cos --rmse --maxdiff --bias --sort --show-plot --op-type "
            "--index-range").split()
+TORCH = "model inputs dynamic_axes_inputs dynamic_axes_outputs concrete_args".split()
 WANTED = {"Flags": FLAGS, "Flags of compare": COMPARE, "Run modes and files": MODES, "Run configuration": KEYS, "Executor": EXECUTOR,
+          "Models of PyTorch": TORCH,
           "Rules of mixed widths": [str(i) for i in range(1, 9)], "Chips": []}
 SOURCES = ("tests/cli/{}.txt", "tests/cli/{}.py", "tests/unit/{}.c", "tests/accuracy/{}.py")
 

@@ -92,12 +92,16 @@ static bool block_at(uint64_t *offset, uint64_t *length, const uint8_t **at, con
 static void mend_index(uint8_t *index, size_t size)
 {
     uint64_t offset, length, skipped, shared, own, value, block, bytes;
+    if (size < FOOTER)
+        return;
     const uint8_t *at = index + size - FOOTER, *end = index + size;
-    if (size < FOOTER || !take(&skipped, &at, end) || !take(&skipped, &at, end) ||
+    if (!take(&skipped, &at, end) || !take(&skipped, &at, end) ||
         !block_at(&offset, &length, &at, end, size))
         return;
     at = index + offset;
-    end = at + length;
+    /* Numbers of restarts, and how many, stand behind the entries. */
+    const uint64_t restarts = length < 4 ? 0 : at[length - 4];
+    end = at + (length < 4 + 4 * restarts ? 0 : length - 4 - 4 * restarts);
     while (take(&shared, &at, end) && take(&own, &at, end) && take(&value, &at, end) &&
            own < (uint64_t)(end - at)) {
         at += own;

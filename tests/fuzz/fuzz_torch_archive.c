@@ -50,7 +50,7 @@ static const char *const names[] = {"models/model.json",
 static void put(buffer *to, uint64_t number, int bytes)
 {
     for (int i = 0; i < bytes; i++) {
-        const uint8_t byte = (uint8_t)(number >> 8 * i);
+        const uint8_t byte = i < 8 ? (uint8_t)(number >> 8 * i) : 0;
         (void)!buffer_write(to, &byte, 1);
     }
 }

@@ -13,7 +13,7 @@ from imported import check
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Endings of weights, which are found beside the model that they belong to.
-WEIGHTS = (".npz", ".caffemodel", ".caffemodel.h5", ".pdiparams", ".bin")
+WEIGHTS = (".npz", ".caffemodel", ".caffemodel.h5", ".pdiparams", ".bin", ".index", ".data-00000-of-00001")
 
 
 def model_of(folder, case):

@@ -1,5 +1,5 @@
 /* Attention against the reference: masks of numbers and of booleans that broadcast any way or end
- * before the last keys, windows, causal attention, heads that share keys. */
+ * before the last keys, windows, causal attention, bounded scores, heads that share keys. */
 #include "backend_test.h"
 
 typedef struct shape {
@@ -55,6 +55,7 @@ static double attention_case(uint32_t seed)
     a->left_window_size = pick(&f, 3) ? -1 : pick(&f, 9);
     a->right_window_size = pick(&f, 3) ? -1 : pick(&f, 9);
     a->scale = pick(&f, 2) ? 0 : 0.7f;
+    a->softcap = pick(&f, 4) ? 0 : 1.5f;
     add_output(&f, result_of(node));
     const double worst = compare(&f, "attention");
     fixture_end(&f);
@@ -67,8 +68,37 @@ static void test_attention(void **state)
     run_cases(attention_case, 400, 1e-5);
 }
 
+/* Rows that are masked completely have no softmax: what stands behind it makes them a number. */
+static double guard_case(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const int64_t dims[] = {1 + pick(&f, 3), 1 + pick(&f, 9), 1 + pick(&f, 60)};
+    qn_value *mask = add_weights(&f, 3, dims);
+    float *numbers = (float *)mask->data->data;
+    for (int64_t i = 0; i < qn_tensor_count(mask->data); i++)
+        numbers[i] = i / dims[2] % 3 == 0 || numbers[i] > 0.5f ? -INFINITY : 0;
+    qn_node *node = add_node(&f, &qn_op_Softmax, 1,
+                             (qn_value *[]){apply(&f, &qn_op_Add, add_input(&f, 3, dims), mask)});
+    ((qn_softmax_attrs *)node->attrs)->axis = -1;
+    qn_value *y = result_of(node);
+    qn_value *const in[] = {apply(&f, &qn_op_IsNaN, y, NULL), add_number(&f, 0.25), y};
+    add_output(&f, result_of(add_node(&f, &qn_op_Where, 3, in)));
+    if (pick(&f, 4) == 0) /* then the nodes stay apart */
+        add_output(&f, y);
+    const double worst = compare(&f, "softmax");
+    fixture_end(&f);
+    return worst;
+}
+
+static void test_guard(void **state)
+{
+    (void)state;
+    run_cases(guard_case, 40, 1e-6);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention),
+                                       cmocka_unit_test(test_guard)};
     return RUN_TESTS_OF("cpu", tests);
 }

@@ -2,6 +2,19 @@
  * is. */
 #include "pass_test.h"
 
+static void drops_nan_guards(void **state)
+{
+    (void)state;
+    fixture f = begin();
+    qn_value *integers = input(&f, "x", 2, DIMS(3, 8)), *zero;
+    integers->type.dtype = QN_UINT8;
+    assert_int_equal(qn_value_number(&zero, f.graph, QN_UINT8, 120), QN_OK);
+    qn_value *x = apply(&f, &qn_op_DequantizeLinear, 3, integers, number(&f, 0.04), zero);
+    qn_value *p = apply(&f, &qn_op_Softmax, 1, x), *is_nan = apply(&f, &qn_op_IsNaN, 1, p);
+    check_pass(&f, apply(&f, &qn_op_Where, 3, is_nan, number(&f, 0), p), "drop-nan-guards", 2,
+               &qn_op_Softmax);
+}
+
 static void recognizes_silu(void **state)
 {
     (void)state;
@@ -216,15 +229,11 @@ static void keeps_other_elements(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recognizes_silu),
-        cmocka_unit_test(recognizes_hard_swish),
-        cmocka_unit_test(recognizes_gelu),
-        cmocka_unit_test(recognizes_layer_norm),
-        cmocka_unit_test(keeps_what_is_no_layer_norm),
-        cmocka_unit_test(recognizes_softmax),
-        cmocka_unit_test(recognizes_limits),
-        cmocka_unit_test(keeps_what_is_no_limit),
-        cmocka_unit_test(makes_elements_plain),
+        cmocka_unit_test(drops_nan_guards),       cmocka_unit_test(recognizes_silu),
+        cmocka_unit_test(recognizes_hard_swish),  cmocka_unit_test(recognizes_gelu),
+        cmocka_unit_test(recognizes_layer_norm),  cmocka_unit_test(keeps_what_is_no_layer_norm),
+        cmocka_unit_test(recognizes_softmax),     cmocka_unit_test(recognizes_limits),
+        cmocka_unit_test(keeps_what_is_no_limit), cmocka_unit_test(makes_elements_plain),
         cmocka_unit_test(keeps_other_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,8 +120,8 @@ static qn_status find_masks(heads *h, size_t value, size_t key)
     return call->keywords.item && says(call, "use_causal_mask") ? causal(h, value) : QN_OK;
 }
 
-/* What is not looked at is far below all others. Where nothing is left of a row Keras 3 has zeros in
- * layers with a dropout, for which it has another way to compute. */
+/* What is not looked at is far below all others. Where nothing is left of a row Keras 3 has zeros
+ * in layers with a dropout, for which it has another way to compute. */
 static qn_status softmax(qn_value **y, const heads *h)
 {
     qn_value *number;

@@ -7,10 +7,18 @@
 #include "base/zip.h"
 #include "import/detect.h"
 
+/* What model.to_json() gives. */
+static bool is_configuration(const qn_model_source *source)
+{
+    return qn_detect_bytes(source, 0, "{", 1) && qn_detect_word(source, "class_name", '"');
+}
+
 static const char *detect(const qn_model_source *source)
 {
     if (qn_detect_bytes(source, 0, "\x89HDF\r\n\x1a\n", 8))
         return "an HDF5 file, as Keras makes them";
+    if (is_configuration(source))
+        return "the configuration of a Keras model, without weights";
     return qn_detect_zipped(source, "model.weights.h5") ? "a Keras model" : NULL;
 }
 
@@ -148,6 +156,8 @@ static qn_status read_model(qn_keras_import *import)
     QN_TRY(qn_keras_index_weights(import));
     const qn_json_place root = qn_json_root(import->document);
     const qn_status status = qn_keras_model(&outs, import, &root, &whole, NULL);
+    if (status != QN_OK && !*import->builder.type)
+        return status; /* before the first layer */
     QN_TRY(qn_graph_builder_settle(&import->builder, status, NULL, 0));
     QN_TRY(qn_graph_builder_finish(&import->builder));
     return make_outputs(import, &outs);
@@ -159,6 +169,10 @@ static qn_status load(qn_model **out, qn_model_source *source)
     qn_status status;
     if (source->is_folder || !source->map.data)
         return qn_fail(source->ctx, QN_E_FORMAT, "no file of Keras");
+    if (is_configuration(source))
+        return qn_fail(source->ctx, QN_E_UNSUPPORTED,
+                       "the configuration of a Keras model, without weights: save the whole model, "
+                       "as model.save('NAME.keras') does");
     QN_TRY_OR_DONE(import_open(&import, source));
     QN_TRY_OR_DONE(read_model(&import));
     *out = qn_graph_builder_take(&import.builder);

@@ -86,23 +86,6 @@ static qn_status suppress(detections *d, const qn_paddle_layer *l)
     return qn_paddle_make2(&d->found, l, &qn_op_GatherND, d->scores, d->chosen);
 }
 
-/* The order that sorts [n], upwards or downwards; ties stay in their order. */
-static qn_status order_of(qn_value **out, const qn_paddle_layer *l, qn_value *x, bool down)
-{
-    qn_value *count, *made[2];
-    QN_TRY(qn_paddle_dim(&count, l, x, 0));
-    QN_TRY(qn_graph_build_several(made, 2, l->b, &qn_op_TopK, QN_INPUTS(x, count),
-                                  QN_WITH(QN_A_INT("axis", 0), QN_A_INT("largest", down))));
-    *out = made[1];
-    return QN_OK;
-}
-
-static qn_status gather(qn_value **out, const qn_paddle_layer *l, qn_value *x, qn_value *index)
-{
-    return qn_graph_build(out, l->b, &qn_op_Gather, QN_INPUTS(x, index),
-                          QN_WITH(QN_A_INT("axis", 0)));
-}
-
 /* [0, 1, ..., n - 1], of [n] */
 static qn_status places(qn_value **out, const qn_paddle_layer *l, qn_value *x)
 {
@@ -113,23 +96,13 @@ static qn_status places(qn_value **out, const qn_paddle_layer *l, qn_value *x)
     return qn_graph_build(out, l->b, &qn_op_Range, QN_INPUTS(zero, n, one), QN_PLAIN);
 }
 
-/* int64[N]: how many detections each picture has, by comparing all numbers of pictures. */
+/* int64[N]: how many detections each picture has */
 static qn_status count_of_pictures(qn_value **out, const qn_paddle_layer *l, const detections *d,
                                    qn_value *pictures)
 {
-    static const int64_t last[] = {-1}, first[] = {0};
-    qn_value *zero, *one, *n, *all, *axes;
-    QN_TRY(qn_paddle_number_of(&zero, l, QN_INT64, 0));
-    QN_TRY(qn_paddle_number_of(&one, l, QN_INT64, 1));
+    qn_value *n;
     QN_TRY(qn_paddle_dim(&n, l, d->boxes, 0));
-    QN_TRY(qn_paddle_squeeze(&n, l, n, first, 1));
-    QN_TRY(qn_graph_build(&all, l->b, &qn_op_Range, QN_INPUTS(zero, n, one), QN_PLAIN));
-    QN_TRY(qn_paddle_unsqueeze(&all, l, all, last, 1));
-    QN_TRY(qn_paddle_make2(&all, l, &qn_op_Equal, all, pictures));
-    QN_TRY(qn_paddle_cast(&all, l, all, QN_INT64));
-    QN_TRY(qn_graph_build_ints(&axes, l->b, last, 1));
-    return qn_graph_build(out, l->b, &qn_op_ReduceSum, QN_INPUTS(all, axes),
-                          QN_WITH(QN_A_INT("keepdims", 0)));
+    return qn_paddle_count_pictures(out, l, pictures, n);
 }
 
 /* The place of each detection among those of its picture, by score: sorted by score, then (in which
@@ -139,37 +112,29 @@ static qn_status ranks_of(qn_value **ranks, qn_value **order, const qn_paddle_la
                           const detections *d, qn_value *pictures)
 {
     qn_value *by_score, *by_picture, *sorted, *n, *counts, *zero, *starts;
-    QN_TRY(order_of(&by_score, l, d->found, true));
-    QN_TRY(gather(&sorted, l, pictures, by_score));
+    QN_TRY(qn_paddle_order(&by_score, l, d->found, true));
+    QN_TRY(qn_paddle_rows(&sorted, l, pictures, by_score));
     /* picture * n + place: all different, so that no ties are left */
     QN_TRY(qn_paddle_make(&n, l, &qn_op_Size, sorted));
     QN_TRY(qn_paddle_make2(&by_picture, l, &qn_op_Mul, sorted, n));
     QN_TRY(places(&starts, l, sorted));
     QN_TRY(qn_paddle_make2(&by_picture, l, &qn_op_Add, by_picture, starts));
-    QN_TRY(order_of(&by_picture, l, by_picture, false));
-    QN_TRY(gather(order, l, by_score, by_picture));
-    QN_TRY(gather(&sorted, l, sorted, by_picture));
+    QN_TRY(qn_paddle_order(&by_picture, l, by_picture, false));
+    QN_TRY(qn_paddle_rows(order, l, by_score, by_picture));
+    QN_TRY(qn_paddle_rows(&sorted, l, sorted, by_picture));
     QN_TRY(count_of_pictures(&counts, l, d, pictures));
     QN_TRY(qn_paddle_number_of(&zero, l, QN_INT64, 0));
     QN_TRY(qn_graph_build(&counts, l->b, &qn_op_CumSum, QN_INPUTS(counts, zero),
                           QN_WITH(QN_A_INT("exclusive", 1))));
-    QN_TRY(gather(&counts, l, counts, sorted));
+    QN_TRY(qn_paddle_rows(&counts, l, counts, sorted));
     return qn_paddle_make2(ranks, l, &qn_op_Sub, starts, counts);
 }
 
 /* Detections of these numbers alone, in their order. */
 static qn_status pick(detections *d, const qn_paddle_layer *l, qn_value *numbers)
 {
-    QN_TRY(gather(&d->chosen, l, d->chosen, numbers));
-    return gather(&d->found, l, d->found, numbers);
-}
-
-/* Those that are true, of bool[n]. */
-static qn_status where_true(qn_value **out, const qn_paddle_layer *l, qn_value *x)
-{
-    static const int64_t flat[] = {-1};
-    QN_TRY(qn_paddle_make(out, l, &qn_op_NonZero, x));
-    return qn_paddle_reshape(out, l, *out, flat, 1);
+    QN_TRY(qn_paddle_rows(&d->chosen, l, d->chosen, numbers));
+    return qn_paddle_rows(&d->found, l, d->found, numbers);
 }
 
 /* The numbers of the keep_top_k best of each picture, by score. */
@@ -183,8 +148,8 @@ static qn_status best_of_pictures(qn_value **out, const detections *d, const qn_
         return QN_OK;
     QN_TRY(qn_paddle_number_of(&limit, l, QN_INT64, (double)most));
     QN_TRY(qn_paddle_make2(&kept, l, &qn_op_Less, ranks, limit));
-    QN_TRY(where_true(&kept, l, kept));
-    return gather(out, l, *out, kept);
+    QN_TRY(qn_paddle_where_true(&kept, l, kept));
+    return qn_paddle_rows(out, l, *out, kept);
 }
 
 /* The keep_top_k best of each picture, in the order that they have: by class, then by score. */
@@ -194,8 +159,8 @@ static qn_status limit(detections *d, const qn_paddle_layer *l)
     if (qn_paddle_int(l, "keep_top_k", -1) < 0)
         return QN_OK;
     QN_TRY(best_of_pictures(&kept, d, l));
-    QN_TRY(order_of(&again, l, kept, false));
-    QN_TRY(gather(&kept, l, kept, again));
+    QN_TRY(qn_paddle_order(&again, l, kept, false));
+    QN_TRY(qn_paddle_rows(&kept, l, kept, again));
     return pick(d, l, kept);
 }
 
@@ -276,7 +241,7 @@ static qn_status choose(detections *d, const qn_paddle_layer *l)
     QN_TRY(qn_paddle_make(&d->chosen, l, &qn_op_NonZero, passes));
     QN_TRY(qn_paddle_transpose(&d->chosen, l, d->chosen, turned, 2));
     QN_TRY(qn_paddle_make2(&d->found, l, &qn_op_GatherND, d->scores, d->chosen));
-    QN_TRY(order_of(&order, l, d->found, true));
+    QN_TRY(qn_paddle_order(&order, l, d->found, true));
     return pick(d, l, order);
 }
 
@@ -399,7 +364,7 @@ qn_status qn_paddle_matrix_nms(qn_paddle_layer *l)
     QN_TRY(lower_scores(&d, l));
     QN_TRY(
         qn_paddle_with(&kept, l, &qn_op_Greater, d.found, qn_paddle_real(l, "post_threshold", 0)));
-    QN_TRY(where_true(&kept, l, kept));
+    QN_TRY(qn_paddle_where_true(&kept, l, kept));
     QN_TRY(pick(&d, l, kept));
     QN_TRY(best_of_pictures(&kept, &d, l));
     QN_TRY(pick(&d, l, kept));

@@ -99,6 +99,29 @@ qn_status qn_paddle_dim(qn_value **out, const qn_paddle_layer *l, qn_value *x, i
                           QN_WITH(QN_A_INT("start", axis), QN_A_INT("end", axis + 1)));
 }
 
+qn_status qn_paddle_order(qn_value **out, const qn_paddle_layer *l, qn_value *x, bool down)
+{
+    qn_value *count, *made[2];
+    QN_TRY(qn_paddle_dim(&count, l, x, 0));
+    QN_TRY(qn_graph_build_several(made, 2, l->b, &qn_op_TopK, QN_INPUTS(x, count),
+                                  QN_WITH(QN_A_INT("axis", 0), QN_A_INT("largest", down))));
+    *out = made[1];
+    return QN_OK;
+}
+
+qn_status qn_paddle_rows(qn_value **out, const qn_paddle_layer *l, qn_value *x, qn_value *index)
+{
+    return qn_graph_build(out, l->b, &qn_op_Gather, QN_INPUTS(x, index),
+                          QN_WITH(QN_A_INT("axis", 0)));
+}
+
+qn_status qn_paddle_where_true(qn_value **out, const qn_paddle_layer *l, qn_value *x)
+{
+    static const int64_t flat[] = {-1};
+    QN_TRY(qn_paddle_make(out, l, &qn_op_NonZero, x));
+    return qn_paddle_reshape(out, l, *out, flat, 1);
+}
+
 /* ---- Constants ------------------------------------------------------------------------------- */
 
 /* Reals beyond a type's range become its ends. */

@@ -213,6 +213,9 @@ QN_MUST_CHECK qn_status qn_paddle_pads(int64_t *pads, bool *same, const qn_paddl
 /* int64[n]: the number of the picture that each of n boxes is of, by how many each picture has. */
 QN_MUST_CHECK qn_status qn_paddle_pictures_of(qn_value **out, const qn_paddle_layer *l,
                                               qn_value *boxes, qn_value *counts);
+/* int64[N]: how many of the numbers of pictures [n] are each of the N (int64[1]) there are. */
+QN_MUST_CHECK qn_status qn_paddle_count_pictures(qn_value **out, const qn_paddle_layer *l,
+                                                 qn_value *pictures, qn_value *count);
 
 /* ---- Nodes that converters need all the time ------------------------------------------------- */
 
@@ -240,6 +243,14 @@ QN_MUST_CHECK qn_status qn_paddle_concat(qn_value **out, const qn_paddle_layer *
 /* One dimension of x as int64[1]. */
 QN_MUST_CHECK qn_status qn_paddle_dim(qn_value **out, const qn_paddle_layer *l, qn_value *x,
                                       int64_t axis);
+/* The order that sorts [n], upwards or downwards; ties stay in their order. */
+QN_MUST_CHECK qn_status qn_paddle_order(qn_value **out, const qn_paddle_layer *l, qn_value *x,
+                                        bool down);
+/* The rows of x of these numbers. */
+QN_MUST_CHECK qn_status qn_paddle_rows(qn_value **out, const qn_paddle_layer *l, qn_value *x,
+                                       qn_value *index);
+/* The numbers of those that are true, of bool[n]. */
+QN_MUST_CHECK qn_status qn_paddle_where_true(qn_value **out, const qn_paddle_layer *l, qn_value *x);
 /* A number of that type, of rank 0 */
 QN_MUST_CHECK qn_status qn_paddle_number_of(qn_value **out, const qn_paddle_layer *l,
                                             qn_dtype dtype, double number);

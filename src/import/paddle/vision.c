@@ -52,6 +52,27 @@ qn_status qn_paddle_pictures_of(qn_value **out, const qn_paddle_layer *l, qn_val
                           QN_WITH(QN_A_INT("keepdims", 0)));
 }
 
+qn_status qn_paddle_count_pictures(qn_value **out, const qn_paddle_layer *l, qn_value *pictures,
+                                   qn_value *count)
+{
+    static const int64_t last[] = {-1}, first[] = {0};
+    qn_value *zero, *one, *all, *axes, *parts[2] = {NULL, pictures};
+    QN_TRY(qn_paddle_number_of(&zero, l, QN_INT64, 0));
+    QN_TRY(qn_paddle_number_of(&one, l, QN_INT64, 1));
+    QN_TRY(qn_paddle_squeeze(&count, l, count, first, 1));
+    QN_TRY(qn_graph_build(&all, l->b, &qn_op_Range, QN_INPUTS(zero, count, one), QN_PLAIN));
+    QN_TRY(qn_paddle_unsqueeze(&all, l, all, last, 1));
+    /* One that no picture has stands in front: ONNX Runtime's sums of nothing have another
+     * shape. */
+    QN_TRY(qn_graph_build_ints(&parts[0], l->b, last, 1));
+    QN_TRY(qn_paddle_concat(&pictures, l, parts, 2, 0));
+    QN_TRY(qn_paddle_make2(&all, l, &qn_op_Equal, all, pictures));
+    QN_TRY(qn_paddle_cast(&all, l, all, QN_INT64));
+    QN_TRY(qn_graph_build_ints(&axes, l->b, last, 1));
+    return qn_graph_build(out, l->b, &qn_op_ReduceSum, QN_INPUTS(all, axes),
+                          QN_WITH(QN_A_INT("keepdims", 0)));
+}
+
 qn_status qn_paddle_roi_align(qn_paddle_layer *l)
 {
     const bool aligned = qn_paddle_int(l, "aligned", 0) != 0;

@@ -173,16 +173,31 @@ static qn_status write_in_place(qn_torch_value *out, qn_torch *t, const qn_torch
     return QN_OK;
 }
 
+/* The function of numbers that a call is: a third argument says how a quotient is rounded, or what
+ * a second summand is multiplied by. NULL: none. */
+static const char *number_word(const char *name, const qn_aten_argument *arguments, size_t count)
+{
+    const qn_torch_value one = qn_torch_int(1);
+    if (count < 3)
+        return name;
+    const qn_torch_value *third = &arguments[2].value;
+    if (third->kind == QN_TORCH_TEXT && strcmp(name, "div") == 0)
+        return strcmp(third->text, "floor") == 0 ? "floordiv" : "truncdiv";
+    return count == 3 && (qn_torch_is_none(third) || qn_torch_equal(third, &one)) ? name : NULL;
+}
+
 static qn_status convert(qn_torch_value *out, qn_torch *t, const char *name,
                          const qn_aten_argument *arguments, size_t count)
 {
+    const char *word = number_word(name, arguments, count);
     qn_aten_call c = {.t = t, .b = &t->b, .op = qn_aten_find(name)};
     qn_torch_value operands[2];
-    bool done;
+    bool done = false;
     t->hint.rank = -1;
     for (size_t i = 0; i < count && i < 2; i++)
         operands[i] = arguments[i].value;
-    QN_TRY(qn_torch_arithmetic(out, &done, t, name, operands, QN_MIN(count, 2)));
+    if (word)
+        QN_TRY(qn_torch_arithmetic(out, &done, t, word, operands, QN_MIN(count, 2)));
     if (done)
         return QN_OK;
     if (!c.op)

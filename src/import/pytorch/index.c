@@ -168,26 +168,76 @@ typedef struct index_list {
     bool adjacent;
 } index_list;
 
+static qn_status add_index(index_list *list, qn_aten_call *c, qn_value *index, int64_t axis,
+                           int32_t rank)
+{
+    if (axis >= rank)
+        return qn_graph_builder_fail(c->b, QN_E_FORMAT, "more indices than the %d axes", rank);
+    if (list->count && list->axes[list->count - 1] != axis - 1)
+        list->adjacent = false;
+    list->axes[list->count] = axis;
+    list->at[list->count++] = index;
+    return QN_OK;
+}
+
+/* The place of each true element along every axis of the mask: int64 [K] each. */
+static qn_status places_of(qn_value **out, qn_aten_call *c, qn_value *mask, int32_t rank)
+{
+    qn_value *rows, *at;
+    if (qn_dtype_of(mask) != QN_BOOL)
+        QN_TRY(qn_aten_cast(&mask, c, mask, QN_BOOL));
+    QN_TRY(qn_aten_unary_node(&rows, c, &qn_op_NonZero, mask));
+    for (int32_t i = 0; i < rank; i++) {
+        QN_TRY(qn_torch_number(&at, c->t, QN_INT64, 0, i));
+        QN_TRY(qn_graph_build(&out[i], c->b, &qn_op_Gather, QN_INPUTS(rows, at),
+                              QN_WITH(QN_A_INT("axis", 0))));
+    }
+    return QN_OK;
+}
+
+static bool is_mask(const qn_value *index)
+{
+    return qn_dtype_of(index) == QN_BOOL || qn_dtype_of(index) == QN_UINT8;
+}
+
+/* A mask stands for as many indices as it has axes. */
+static qn_status add_mask(index_list *list, qn_aten_call *c, qn_value *mask, int64_t axis,
+                          int32_t rank)
+{
+    qn_value *places[QN_MAX_RANK];
+    int32_t own;
+    QN_TRY(qn_torch_rank(&own, c->t, mask));
+    if (own < 1 || own > rank)
+        return qn_aten_unsupported(c, "a mask of %d axes as index of %d", own, rank);
+    QN_TRY(places_of(places, c, mask, own));
+    for (int32_t i = 0; i < own; i++)
+        QN_TRY(add_index(list, c, places[i], axis + i, rank));
+    return QN_OK;
+}
+
 static qn_status read_indices(index_list *list, qn_aten_call *c, int32_t rank)
 {
     const qn_torch_value *items;
+    int64_t axis = 0;
     size_t count;
     qn_aten_items(&items, &count, c, "indices");
     list->adjacent = true;
     if (count > (size_t)QN_MAX(rank, 0))
         return qn_graph_builder_fail(c->b, QN_E_FORMAT, "%zu indices of %d axes", count, rank);
     for (size_t i = 0; i < count; i++) {
-        if (qn_torch_is_none(&items[i]))
-            continue;
         qn_value *index;
+        if (qn_torch_is_none(&items[i])) {
+            axis++;
+            continue;
+        }
         QN_TRY(qn_torch_value_of(&index, c->t, &items[i]));
-        if (qn_dtype_of(index) == QN_BOOL || qn_dtype_of(index) == QN_UINT8)
-            return qn_aten_unsupported(c, "a mask as index");
+        if (is_mask(index)) {
+            QN_TRY(add_mask(list, c, index, axis, rank));
+            axis += index->type.rank;
+            continue;
+        }
         QN_TRY(qn_aten_cast(&index, c, index, QN_INT64));
-        if (list->count && list->axes[list->count - 1] != (int64_t)i - 1)
-            list->adjacent = false;
-        list->axes[list->count] = (int64_t)i;
-        list->at[list->count++] = index;
+        QN_TRY(add_index(list, c, index, axis++, rank));
     }
     return list->count ? QN_OK : qn_aten_unsupported(c, "no index at all");
 }
@@ -271,15 +321,49 @@ qn_status qn_aten_index(qn_aten_call *c)
     return qn_aten_return(c, x);
 }
 
+/* Whether one number is placed where one mask is true, which covers the first axes. */
+static qn_status masked_number(bool *out, qn_aten_call *c, qn_value *values)
+{
+    const qn_torch_value *items;
+    qn_value *index;
+    size_t count;
+    qn_aten_items(&items, &count, c, "indices");
+    *out = false;
+    if (count != 1 || values->type.rank != 0 || qn_aten_flag(c, "accumulate"))
+        return QN_OK;
+    QN_TRY(qn_torch_value_of(&index, c->t, &items[0]));
+    *out = is_mask(index) && index->type.rank >= 0;
+    return QN_OK;
+}
+
+static qn_status put_number(qn_aten_call *c, qn_value *x, int32_t rank, qn_value *value)
+{
+    const qn_torch_value *items;
+    qn_value *mask;
+    size_t count;
+    qn_aten_items(&items, &count, c, "indices");
+    QN_TRY(qn_torch_value_of(&mask, c->t, &items[0]));
+    QN_TRY(qn_aten_cast(&mask, c, mask, QN_BOOL));
+    while (mask->type.rank >= 0 && mask->type.rank < rank)
+        QN_TRY(qn_aten_unsqueeze(&mask, c, mask, mask->type.rank));
+    QN_TRY(qn_aten_cast(&value, c, value, qn_dtype_of(x)));
+    QN_TRY(qn_graph_build(&x, c->b, &qn_op_Where, QN_INPUTS(mask, value, x), QN_PLAIN));
+    return qn_aten_return(c, x);
+}
+
 /* Values placed at indices of the first axes. */
 qn_status qn_aten_index_put(qn_aten_call *c)
 {
     index_list list = {.count = 0};
     qn_value *x, *index, *values, *shape;
     int32_t rank;
+    bool is_number;
     QN_TRY(qn_aten_ranked(&x, &rank, c, "self"));
-    QN_TRY(read_indices(&list, c, rank));
     QN_TRY(qn_aten_tensor(&values, c, "values"));
+    QN_TRY(masked_number(&is_number, c, values));
+    if (is_number)
+        return put_number(c, x, rank, values);
+    QN_TRY(read_indices(&list, c, rank));
     if (list.axes[0] != 0 || !list.adjacent)
         return qn_aten_unsupported(c, "it places values along inner axes");
     QN_TRY(join_indices(&index, c, &list));
@@ -315,4 +399,38 @@ qn_status qn_aten_scatter(qn_aten_call *c)
         &y, c->b, &qn_op_ScatterElements, QN_INPUTS(x, index, src),
         QN_WITH(QN_A_INT("axis", axis), QN_A_TEXT("reduction", adds ? "add" : "none"))));
     return qn_aten_return(c, y);
+}
+
+/* ---- Masks ----------------------------------------------------------------------------------- */
+
+/* [K, rank] of the places where self is not 0, or a list of the places along each axis. */
+qn_status qn_aten_nonzero(qn_aten_call *c)
+{
+    qn_value *x, *places[QN_MAX_RANK];
+    int32_t rank;
+    QN_TRY(qn_aten_ranked(&x, &rank, c, "self"));
+    if (c->op->name[strlen("nonzero")]) {
+        QN_TRY(places_of(places, c, x, rank));
+        return qn_aten_return_list(c, places, (size_t)rank);
+    }
+    QN_TRY(qn_aten_unary_node(&x, c, &qn_op_NonZero, x));
+    QN_TRY(qn_aten_transpose(&x, c, x, 0, 1));
+    return qn_aten_return(c, x);
+}
+
+/* The elements of self where the mask is true, both broadcast. */
+qn_status qn_aten_masked_select(qn_aten_call *c)
+{
+    qn_value *x, *mask, *shape;
+    QN_TRY(qn_aten_tensor(&x, c, "self"));
+    QN_TRY(qn_aten_tensor(&mask, c, "mask"));
+    QN_TRY(qn_aten_unary_node(&shape, c, &qn_op_Shape, mask));
+    QN_TRY(qn_aten_binary_node(&x, c, &qn_op_Expand, x, shape));
+    QN_TRY(qn_aten_unary_node(&shape, c, &qn_op_Shape, x));
+    QN_TRY(qn_aten_binary_node(&mask, c, &qn_op_Expand, mask, shape));
+    QN_TRY(qn_aten_reshape(&x, c, x, (const int64_t[]){-1}, 1));
+    QN_TRY(qn_aten_reshape(&mask, c, mask, (const int64_t[]){-1}, 1));
+    QN_TRY(qn_graph_build(&x, c->b, &qn_op_Compress, QN_INPUTS(x, mask),
+                          QN_WITH(QN_A_INT("axis", 0))));
+    return qn_aten_return(c, x);
 }

@@ -284,3 +284,27 @@ qn_status qn_aten_triangle(qn_aten_call *c)
     QN_TRY(qn_aten_cast(&x, c, x, own));
     return qn_aten_return(c, x);
 }
+
+/* The layout of a tensor that keeps its elements in the order of its axes: programs ask for it
+ * behind averages of pictures whose channels came last. */
+qn_status qn_aten_as_strided(qn_aten_call *c)
+{
+    int64_t dims[QN_MAX_RANK], size[QN_MAX_RANK], strides[QN_MAX_RANK];
+    int64_t own = -1, step = 1, offset = 0;
+    size_t rank, n_strides;
+    qn_value *x;
+    QN_TRY(qn_aten_tensor(&x, c, "self"));
+    QN_TRY(qn_aten_ints(size, &rank, c, "size"));
+    QN_TRY(qn_aten_ints(strides, &n_strides, c, "stride"));
+    if (qn_aten_has(c, "storage_offset"))
+        QN_TRY(qn_aten_int(&offset, c, "storage_offset"));
+    bool plain = rank == n_strides && offset == 0 && qn_type_is_static(&x->type, dims) &&
+                 qn_dims_count(&own, x->type.rank, dims);
+    for (size_t i = rank; plain && i-- > 0;) {
+        plain = (size[i] == 1 || strides[i] == step) && qn_mul_int64(&step, step, size[i]);
+    }
+    if (!plain || step != own)
+        return qn_aten_unsupported(c, "its strides are not those of its axes");
+    QN_TRY(qn_aten_reshape(&x, c, x, size, rank));
+    return qn_aten_return(c, x);
+}

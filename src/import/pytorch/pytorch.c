@@ -46,7 +46,8 @@ static qn_status fail_weights(qn_torch *t, qn_string data)
     return qn_fail(
         t->ctx, QN_E_UNSUPPORTED,
         "has weights (%zu tensors) and no layers: their architecture is missing. Ways: a "
-        "script that makes the model (-f pytorch -m NAME -w WEIGHTS -uds SCRIPT), a file "
+        "script that makes the model (`framework` pytorch, its NAME for the file, `weights`, "
+        "`script`), a file "
         "of torch.export.save (.pt2), or one of torch.jit.save (.pt)",
         tensors);
 }
@@ -58,7 +59,7 @@ static qn_status read(qn_torch *t, qn_string data)
     if (!data.text)
         return qn_fail(t->ctx, QN_E_UNSUPPORTED,
                        "no such file; a model that a script registers under this name needs the "
-                       "script: -uds SCRIPT.py");
+                       "script (`script`)");
     if (!is_pickle((const uint8_t *)data.text, data.length) &&
         !qn_zip_is_archive((const uint8_t *)data.text, data.length))
         return qn_fail(t->ctx, QN_E_FORMAT, "not a file of PyTorch");

@@ -259,6 +259,7 @@ static const struct {
     {"slice", qn_script_slice, 2},
     {"all", qn_script_all, 1},
     {"any", qn_script_any, 1},
+    {"sum", qn_script_sum, 1},
     {"list", qn_script_list, 1},
     {"copy", qn_script_list, 1},
     {"keys", qn_script_keys, 1},

@@ -12,6 +12,7 @@ typedef qn_status qn_script_builtin_fn(qn_torch_value *out, bool *done, qn_scrip
 qn_script_builtin_fn qn_script_add;
 qn_script_builtin_fn qn_script_all;
 qn_script_builtin_fn qn_script_any;
+qn_script_builtin_fn qn_script_sum;
 qn_script_builtin_fn qn_script_append;
 qn_script_builtin_fn qn_script_contains;
 qn_script_builtin_fn qn_script_derive;

@@ -221,6 +221,21 @@ qn_status qn_script_any(qn_torch_value *out, bool *done, qn_script_run *run,
     return QN_OK;
 }
 
+/* The numbers of a list; tensors are operators. */
+qn_status qn_script_sum(qn_torch_value *out, bool *done, qn_script_run *run,
+                        qn_torch_value *const *a, size_t n)
+{
+    if (n != 1 || !qn_torch_is_items(a[0]))
+        return QN_OK;
+    *done = true;
+    *out = qn_torch_int(0);
+    for (size_t i = 0; *done && i < a[0]->list->count; i++) {
+        const qn_torch_value pair[2] = {*out, a[0]->list->at[i]};
+        QN_TRY(qn_torch_arithmetic(out, done, run->t, "add", pair, 2));
+    }
+    return QN_OK;
+}
+
 /* A copy of a list, so that it can be written to alone. */
 qn_status qn_script_list(qn_torch_value *out, bool *done, qn_script_run *run,
                          qn_torch_value *const *a, size_t n)

@@ -5,7 +5,8 @@
 #include "import/pytorch/script_run.h"
 
 /* What a file of our own says of its inputs and outputs, in an entry that PyTorch leaves alone:
- * {"inputs": {"x": {"0": "batch"}}, "outputs": ["y"]}. */
+ * {"inputs": {"x": {"0": "batch"}}, "types": {"x": {"dtype": "float32", "shape": [1, 3]}},
+ * "outputs": ["y"]}. */
 #define NOTES "extra/quench.json"
 
 typedef struct script_loader {
@@ -39,6 +40,32 @@ static const qn_torch_tensor *traced_input(const script_loader *l, size_t place)
         list->list->at[place].kind != QN_TORCH_TENSOR)
         return NULL;
     return list->list->at[place].tensor;
+}
+
+/* What the notes say that the input was: older PyTorch keeps no tensors that it traced with. */
+static qn_status read_noted_type(qn_type *out, const script_loader *l, const char *name)
+{
+    qn_json_place root, types, own, shape;
+    const char *dtype;
+    size_t rank;
+    if (!l->notes)
+        return QN_OK;
+    root = qn_json_root(l->notes);
+    if (!qn_json_find(&types, &root, "types") || !qn_json_find(&own, &types, name))
+        return QN_OK;
+    QN_TRY(qn_json_member_text(&dtype, &own, "dtype"));
+    QN_TRY(qn_json_member(&shape, &own, "shape"));
+    QN_TRY(qn_json_length(&rank, &shape));
+    if (rank > QN_MAX_RANK || qn_dtype_by_name(dtype) == QN_UNDEFINED)
+        return qn_json_fail(&own, QN_E_UNSUPPORTED, "%s of %zu axes", dtype, rank);
+    out->dtype = qn_dtype_by_name(dtype);
+    out->rank = (int32_t)rank;
+    for (size_t i = 0; i < rank; i++) {
+        const qn_json_place size = qn_json_element(&shape, i);
+        out->dims[i] = qn_dim_unknown();
+        QN_TRY(qn_json_get_int(&out->dims[i].value, &size, 0, INT64_MAX));
+    }
+    return QN_OK;
 }
 
 /* Names of dimensions that stay open. */
@@ -79,6 +106,8 @@ static qn_status input_type(qn_type *out, const script_loader *l, const char *na
         if (traced->dims[i] < 0)
             return qn_fail(t->ctx, QN_E_FORMAT, "traced input '%s' has an impossible shape", name);
     }
+    if (!traced)
+        QN_TRY(read_noted_type(out, l, name));
     QN_TRY(read_open_dims(out, l, name));
     if (!shape)
         return QN_OK;

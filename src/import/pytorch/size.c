@@ -196,6 +196,13 @@ COMPARE(ge, >=)
 COMPARE(eq, ==)
 COMPARE(ne, !=)
 #undef COMPARE
+static bool truncdiv_ints(int64_t *out, int64_t a, int64_t b)
+{
+    if (b == 0 || b == -1)
+        return false;
+    *out = a / b;
+    return true;
+}
 static bool min_ints(int64_t *out, int64_t a, int64_t b)
 {
     *out = QN_MIN(a, b);
@@ -215,6 +222,7 @@ static const number_word number_words[] = {
     {"truediv", 2, NULL, div_reals, NULL, false},
     {"floordiv", 2, floordiv_ints, floordiv_reals, &qn_op_Div, false},
     {"floor_divide", 2, floordiv_ints, floordiv_reals, &qn_op_Div, false},
+    {"truncdiv", 2, truncdiv_ints, NULL, &qn_op_Div, false},
     {"mod", 2, mod_ints, mod_reals, &qn_op_Mod, false},
     {"remainder", 2, mod_ints, mod_reals, &qn_op_Mod, false},
     {"pow", 2, pow_ints, pow, NULL, false},
@@ -294,11 +302,38 @@ static bool compute_numbers(qn_torch_value *out, const number_word *w, const qn_
     return true;
 }
 
-qn_status qn_torch_arithmetic(qn_torch_value *out, bool *done, qn_torch *t, const char *word,
-                              const qn_torch_value *operands, size_t count)
+/* In what was traced, numbers that sizes are computed with are tensors of the file. */
+static qn_status take_number(qn_torch_value *value, qn_torch *t)
 {
+    qn_value *held;
+    if (value->kind != QN_TORCH_TENSOR || value->tensor->rank != 0 ||
+        !(value->tensor->value || value->tensor->storage))
+        return QN_OK;
+    QN_TRY(qn_torch_tensor_value(&held, t, value->tensor));
+    if (held->data && held->type.rank == 0 && held->type.dtype == QN_INT64)
+        *value = qn_torch_int(*(const int64_t *)held->data->data);
+    return QN_OK;
+}
+
+static bool is_size(const qn_torch_value *value)
+{
+    return value->kind == QN_TORCH_INT || value->kind == QN_TORCH_SIZE;
+}
+
+qn_status qn_torch_arithmetic(qn_torch_value *out, bool *done, qn_torch *t, const char *word,
+                              const qn_torch_value *given, size_t count)
+{
+    qn_torch_value operands[2] = {QN_TORCH_NOTHING, QN_TORCH_NOTHING};
     bool sizes = false;
     *done = false;
+    const bool swaps = count == 2 && strcmp(word, "rsub") == 0;
+    for (size_t i = 0; i < count && i < 2; i++)
+        operands[i] = given[swaps ? 1 - i : i];
+    word = swaps ? "sub" : word;
+    if (is_size(&operands[0]) || is_size(&operands[1])) {
+        QN_TRY(take_number(&operands[0], t));
+        QN_TRY(take_number(&operands[1], t));
+    }
     for (size_t i = 0; i < count; i++) {
         if (!is_number(&operands[i]) && operands[i].kind != QN_TORCH_SIZE)
             return QN_OK;

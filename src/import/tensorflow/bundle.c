@@ -10,7 +10,7 @@ static const uint8_t magic[8] = {0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb}
 
 struct qn_tf_variables {
     qn_tf_import *import;
-    const char *folder;
+    const char *prefix;
     qn_map index;
     /* Key -> qn_string, the entry's bytes in the index */
     qn_names entries;
@@ -21,7 +21,7 @@ struct qn_tf_variables {
 
 static qn_status fail(const qn_tf_variables *v, const char *what)
 {
-    return qn_fail(v->import->ctx, QN_E_FORMAT, "variables.index: %s", what);
+    return qn_fail(v->import->ctx, QN_E_FORMAT, "the index of the variables: %s", what);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
@@ -66,7 +66,8 @@ static qn_status block_at(qn_string *out, const qn_tf_variables *v, qn_string *h
         return fail(v, "a block lies outside the file");
     const uint8_t *data = v->index.data + offset;
     if (data[size] != 0)
-        return qn_fail(v->import->ctx, QN_E_UNSUPPORTED, "variables.index: a compressed block");
+        return qn_fail(v->import->ctx, QN_E_UNSUPPORTED,
+                       "the index of the variables has a compressed block");
     const uint32_t crc = checksum(data, (size_t)size + 1);
     if (take32(data + size + 1) != ((crc >> 15 | crc << 17) + UINT32_C(0xa282ead8)))
         return fail(v, "the checksum of a block is wrong");
@@ -152,16 +153,15 @@ static qn_status read_header(qn_tf_variables *v)
     return status;
 }
 
-qn_status qn_tf_variables_open(qn_tf_variables **out, qn_tf_import *import, const char *folder)
+qn_status qn_tf_variables_open(qn_tf_variables **out, qn_tf_import *import, const char *prefix)
 {
     qn_tf_variables *v = qn_arena_alloc(&import->arena, sizeof *v);
     *out = v;
     QN_TRY_ALLOC(import->ctx, v);
     *v = (qn_tf_variables){.import = import};
     qn_names_init(&v->entries, import->ctx);
-    v->folder = qn_arena_format(&import->arena, "%s/variables", folder);
-    const char *path = qn_arena_format(&import->arena, "%s/variables/variables.index", folder);
-    QN_TRY_ALLOC(import->ctx, v->folder);
+    v->prefix = prefix;
+    const char *path = qn_arena_format(&import->arena, "%s.index", prefix);
     QN_TRY_ALLOC(import->ctx, path);
     QN_TRY(qn_map_open(&v->index, import->ctx, path));
     QN_TRY(read_index(v));
@@ -192,8 +192,8 @@ static qn_status open_shard(qn_tf_variables *v, int64_t shard)
     qn_model *model = v->import->builder.model;
     if (v->shards[shard].data)
         return QN_OK;
-    const char *path = qn_arena_format(&v->import->arena, "%s/variables.data-%05lld-of-%05lld",
-                                       v->folder, (long long)shard, (long long)v->n_shards);
+    const char *path = qn_arena_format(&v->import->arena, "%s.data-%05lld-of-%05lld", v->prefix,
+                                       (long long)shard, (long long)v->n_shards);
     QN_TRY_ALLOC(v->import->ctx, path);
     QN_TRY(qn_map_open(&map, v->import->ctx, path));
     v->shards[shard] = map;

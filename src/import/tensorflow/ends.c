@@ -42,6 +42,11 @@ static bool is_result(const qn_tf_node *node)
                                          "Print",
                                          "ShardedFilename",
                                          NULL};
+    /* A condition says in a node of its own which branch is taken. */
+    const qn_tf_node *from = node->n_in ? node->from[0] : NULL;
+    if (strcmp(node->type, "Identity") == 0 && from && strcmp(from->type, "Switch") == 0 &&
+        from->n_in == 2 && strcmp(from->in[0], from->in[1]) == 0)
+        return false;
     return !is_any(node->type, others);
 }
 
@@ -271,6 +276,39 @@ static qn_status start_at(qn_tf_node *node)
     return qn_tf_input(import, node->name, node->name, &type);
 }
 
+/* The samples of a wav file are the input, not the file: numbers from -1 to 1, and how many there
+ * are in a second, which speech commands have 16000 of. */
+static qn_status start_at_samples(qn_tf_node *node)
+{
+    enum { RATE = 16000 };
+    qn_value *rate;
+    qn_tf_import *import = node->import;
+    qn_type type = {.kind = QN_TYPE_TENSOR, .dtype = QN_FLOAT32, .rank = 2};
+    const int64_t sizes[] = {qn_tf_attr_int(node, "desired_samples", -1),
+                             qn_tf_attr_int(node, "desired_channels", -1)};
+    for (int i = 0; i < 2; i++)
+        type.dims[i] = sizes[i] > 0 ? qn_dim_of(sizes[i]) : qn_dim_unknown();
+    qn_log(import->ctx, QN_LOG_NOTE, "the input '%s' is the samples of a wav file, %d a second",
+           node->name, RATE);
+    QN_TRY(qn_names_set(&import->starts, node->name, node));
+    QN_TRY(qn_tf_number(&rate, import, RATE, QN_INT32));
+    const char *name = qn_tf_output_name(node, 1);
+    QN_TRY_ALLOC(import->ctx, name);
+    QN_TRY(qn_layout_define(&import->layouts, name, rate, QN_ORDER_OWN));
+    return qn_tf_input(import, node->name, node->name, &type);
+}
+
+static bool is_type(const qn_tf_node *node, const char *type)
+{
+    return strcmp(node->type, type) == 0;
+}
+
+/* A file that is decoded: what decodes it is the input. */
+static bool is_file(const qn_tf_node *node)
+{
+    return qn_tf_attr_dtype(node, "dtype", QN_UNDEFINED) == QN_STRING;
+}
+
 /* A switch that says whether the model is trained. */
 static bool is_training_switch(const qn_tf_node *node)
 {
@@ -287,7 +325,7 @@ qn_status qn_tf_make_inputs(qn_tf_scope *scope, const qn_tf_ends *ends)
         qn_tf_node *node = qn_tf_scope_node(scope, o->first_nodes[i]);
         if (!node)
             return fail_name(scope, "first_nodes (`first_nodes`)", o->first_nodes[i]);
-        QN_TRY(start_at(node));
+        QN_TRY(is_type(node, "DecodeWav") ? start_at_samples(node) : start_at(node));
     }
     if (o->n_first_nodes)
         return QN_OK;
@@ -297,8 +335,10 @@ qn_status qn_tf_make_inputs(qn_tf_scope *scope, const qn_tf_ends *ends)
     qn_free(import->ctx, needed);
     for (size_t i = 0; i < scope->n_nodes && status == QN_OK; i++) {
         qn_tf_node *node = &scope->nodes[i];
-        if (node->seen == walk && strcmp(node->type, "Placeholder") == 0 &&
-            !is_training_switch(node))
+        if (node->seen == walk && is_type(node, "DecodeWav"))
+            status = start_at_samples(node);
+        else if (node->seen == walk && is_type(node, "Placeholder") && !is_training_switch(node) &&
+                 !is_file(node))
             status = start_at(node);
     }
     return status;

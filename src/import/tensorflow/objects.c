@@ -177,14 +177,22 @@ static const char *key_by_name(const qn_tf_node *node)
     return key ? key : name;
 }
 
+static qn_status fail_missing(const qn_tf_node *node, const char *key)
+{
+    const bool alone = node->import->tree.root.schema == &qn_tf_graph_schema;
+    return qn_tf_fail(node, QN_E_UNSUPPORTED,
+                      alone ? "the contents of the variable '%s' are in no file: freeze the graph"
+                            : "the variable '%s' is not in the files beside: is the folder "
+                              "'variables' missing?",
+                      key);
+}
+
 qn_status qn_tf_var_handle(qn_tf_node *node)
 {
     const qn_tf_thing thing = {.kind = QN_TF_VARIABLE, .key = key_by_name(node)};
     QN_TRY_ALLOC(node->import->ctx, thing.key);
     if (!qn_tf_variables_has(node->import->variables, thing.key))
-        return qn_tf_fail(node, QN_E_UNSUPPORTED,
-                          "the contents of the variable '%s' are in no file: freeze the graph",
-                          thing.key);
+        return fail_missing(node, thing.key);
     return qn_tf_set_thing(node->import, node->name, &thing);
 }
 
@@ -194,9 +202,7 @@ qn_status qn_tf_variable(qn_tf_node *node)
     const char *key = key_by_name(node);
     QN_TRY_ALLOC(node->import->ctx, key);
     if (!qn_tf_variables_has(node->import->variables, key))
-        return qn_tf_fail(node, QN_E_UNSUPPORTED,
-                          "the contents of the variable '%s' are in no file: freeze the graph",
-                          key);
+        return fail_missing(node, key);
     QN_TRY(qn_tf_variables_read(&value, node->import, key));
     return qn_tf_out(node, 0, value, QN_ORDER_OWN);
 }

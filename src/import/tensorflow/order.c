@@ -128,7 +128,7 @@ static qn_status attempt(qn_tf_node *node)
             !qn_tf_get_thing(node->import, node->in[i]))
             return qn_tf_fail(node, QN_E_FORMAT, "nothing computes '%s'", node->in[i]);
     }
-    return node->op->convert(node);
+    return qn_tf_has_random(node) ? qn_tf_with_random(node) : node->op->convert(node);
 }
 
 static qn_status convert(qn_tf_node *node)

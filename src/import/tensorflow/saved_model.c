@@ -299,6 +299,28 @@ done:
     return status;
 }
 
+static qn_status open_variables(qn_tf_import *import, const char *folder)
+{
+    const char *prefix = qn_arena_format(&import->arena, "%s/variables/variables", folder);
+    QN_TRY_ALLOC(import->ctx, prefix);
+    return qn_tf_variables_open(&import->variables, import, prefix);
+}
+
+/* "model.meta" has its variables in "model.index" and "model.data-...", under their names. */
+qn_status qn_tf_checkpoint(qn_tf_import *import)
+{
+    const char *path = import->source->path;
+    const size_t length = strlen(path), ending = strlen(".meta");
+    if (length <= ending || strcmp(path + length - ending, ".meta") != 0)
+        return qn_fail(import->ctx, QN_E_FORMAT,
+                       "a graph of a checkpoint is called NAME.meta, beside NAME.index");
+    const char *prefix = qn_arena_text(&import->arena, path, length - ending);
+    QN_TRY_ALLOC(import->ctx, prefix);
+    QN_TRY(qn_tf_parse(import, &import->builder.model->maps[0]));
+    QN_TRY(qn_tf_variables_open(&import->variables, import, prefix));
+    return run_model(import, &import->tree.root);
+}
+
 qn_status qn_tf_saved_model(qn_tf_import *import)
 {
     const char *folder;
@@ -309,7 +331,7 @@ qn_status qn_tf_saved_model(qn_tf_import *import)
     QN_TRY(choose_graph(&meta, import));
     const qn_model_source files = {.path = folder, .is_folder = true};
     if (qn_detect_in_folder(&files, "variables/variables.index"))
-        QN_TRY(qn_tf_variables_open(&import->variables, import, folder));
+        QN_TRY(open_variables(import, folder));
     qn_tf_objects *matched = qn_arena_alloc(&import->arena, sizeof *matched);
     QN_TRY_ALLOC(import->ctx, matched);
     QN_TRY(qn_tf_objects_match(matched, import, qn_proto_get_message(meta, QN_TF_META_OBJECTS)));

@@ -29,9 +29,37 @@ static bool is_saved_model(qn_string file)
     return qn_detect_message(file, rules, QN_COUNT_OF(rules));
 }
 
+/* MetaGraphDef: what is known of a graph, and the graph. */
+static bool is_meta_graph(qn_string file)
+{
+    static const qn_wire_rule rules[] = {{1, QN_WIRE_BYTES, true},  {2, QN_WIRE_BYTES, true},
+                                         {3, QN_WIRE_BYTES, true},  {4, QN_WIRE_BYTES, false},
+                                         {5, QN_WIRE_BYTES, false}, {6, QN_WIRE_BYTES, false},
+                                         {7, QN_WIRE_BYTES, false}};
+    return qn_detect_message(file, rules, QN_COUNT_OF(rules)) && is_graph(qn_detect_field(file, 2));
+}
+
+/* What lies beside a graph and is none: where to find that. */
+static const char *detect_variables(const qn_model_source *source)
+{
+    static const char ending[] = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+    const size_t size = source->map.size, length = sizeof ending - 1;
+    if (qn_detect_in_folder(source, "variables.index"))
+        return "the variables of a SavedModel; name the folder above";
+    if (size >= length && qn_detect_bytes(source, size - length, ending, length))
+        return "the table of a checkpoint's variables; name its .meta, or a SavedModel's folder";
+    if (source->map.data && strstr(source->path, ".data-0"))
+        return "variables of a checkpoint; name its .meta, or a SavedModel's folder";
+    return NULL;
+}
+
 static const char *detect(const qn_model_source *source)
 {
     const qn_string file = {(const char *)source->map.data, source->map.size};
+    if (is_meta_graph(file))
+        return "the graph of a checkpoint of TensorFlow";
+    if (detect_variables(source))
+        return detect_variables(source);
     if (qn_detect_in_folder(source, "saved_model.pb") ||
         qn_detect_in_folder(source, "saved_model.pbtxt") || is_saved_model(file))
         return "a SavedModel of TensorFlow";
@@ -113,18 +141,27 @@ done:
     return status;
 }
 
+typedef qn_status read_fn(qn_tf_import *import);
+
 static qn_status load(qn_model **out, qn_model_source *source)
 {
     qn_tf_import import;
     qn_status status;
     const qn_string file = {(const char *)source->map.data, source->map.size};
+    const char *variables = detect_variables(source);
+    const bool meta = is_meta_graph(file);
     const bool saved = source->is_folder || is_saved_model(file) ||
                        qn_detect_word(source, "saved_model_schema_version", ':');
     if (!source->is_folder && !source->map.data)
         return qn_fail(source->ctx, QN_E_FORMAT, "the file is empty");
-    QN_TRY_OR_DONE(
-        import_open(&import, source, saved ? &qn_tf_saved_model_schema : &qn_tf_graph_schema));
-    QN_TRY_OR_DONE(saved ? qn_tf_saved_model(&import) : read_graph(&import));
+    if (variables && !meta)
+        return qn_fail(source->ctx, QN_E_UNSUPPORTED, "these are %s", variables);
+    read_fn *const read = meta ? qn_tf_checkpoint : saved ? qn_tf_saved_model : read_graph;
+    QN_TRY_OR_DONE(import_open(&import, source,
+                               meta    ? &qn_tf_meta_graph_schema
+                               : saved ? &qn_tf_saved_model_schema
+                                       : &qn_tf_graph_schema));
+    QN_TRY_OR_DONE(read(&import));
     *out = qn_graph_builder_take(&import.builder);
 done:
     import_close(&import);

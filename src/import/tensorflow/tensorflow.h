@@ -73,7 +73,9 @@ typedef enum qn_tf_kind {
     /* A variable of a SavedModel */
     QN_TF_VARIABLE,
     /* A list of tensors, or an array */
-    QN_TF_LIST
+    QN_TF_LIST,
+    /* Random numbers, of which a dropout makes something only while it is trained */
+    QN_TF_RANDOM
 } qn_tf_kind;
 
 typedef struct qn_tf_thing {
@@ -85,6 +87,8 @@ typedef struct qn_tf_thing {
     size_t n_items;
     /* The type of elements, as far as the list says it */
     qn_type element;
+    /* Random numbers lie in [low, high). */
+    double low, high;
 } qn_tf_thing;
 
 struct qn_tf_import {
@@ -116,9 +120,12 @@ QN_MUST_CHECK qn_status qn_tf_parse(qn_tf_import *import, const qn_map *map);
 
 QN_MUST_CHECK qn_status qn_tf_saved_model(qn_tf_import *import);
 
-/* The variables of a folder: a table of what there is, and files of contents. */
+/* The meta graph of a checkpoint (.meta), with the variables beside it. */
+QN_MUST_CHECK qn_status qn_tf_checkpoint(qn_tf_import *import);
+
+/* Variables: a table of what there is (PREFIX.index), and files of contents (PREFIX.data-...). */
 QN_MUST_CHECK qn_status qn_tf_variables_open(qn_tf_variables **out, qn_tf_import *import,
-                                             const char *folder);
+                                             const char *prefix);
 void qn_tf_variables_close(qn_tf_variables *variables);
 bool qn_tf_variables_has(const qn_tf_variables *variables, const char *key);
 QN_MUST_CHECK qn_status qn_tf_variables_read(qn_value **out, qn_tf_import *import, const char *key);
@@ -235,6 +242,10 @@ QN_MUST_CHECK qn_status qn_tf_real(double *out, const qn_tf_node *node, size_t i
 bool qn_tf_has_ints(const qn_tf_node *node, size_t i);
 /* Replaces a small value by a constant where all that it is computed from is constant. */
 QN_MUST_CHECK qn_status qn_tf_fold(qn_value **value, qn_tf_import *import);
+
+/* Whether an input is random numbers, and what the node makes of them (random.c). */
+bool qn_tf_has_random(const qn_tf_node *node);
+QN_MUST_CHECK qn_status qn_tf_with_random(qn_tf_node *node);
 
 /* ---- Attributes ------------------------------------------------------------------------------ */
 

@@ -866,6 +866,61 @@ def matrix_nms_few():
     return [*matrix_suppress(boxes, scores, nms_top_k=8, keep_top_k=7, use_gaussian=True), *matrix_suppress(boxes, scores, keep_top_k=3)]
 
 
+def with_outputs(kind, inputs, attrs, outputs):
+    """An operator of ProgramDesc with these outputs, name -> (type, how many), in order."""
+    helper = paddle.base.layer_helper.LayerHelper(kind)
+    made = {name: [helper.create_variable_for_type_inference(dtype) for _ in range(count)] for name, (dtype, count) in outputs.items()}
+    helper.append_op(type=kind, inputs=inputs, outputs=made, attrs=attrs)
+    return [value for values in made.values() for value in values]
+
+
+def propose(scores, deltas, sizes, anchors, variances, before, after, threshold, least, offset):
+    if PIR:
+        from paddle import _C_ops
+        return _C_ops.generate_proposals(scores, deltas, sizes, anchors, variances, before, after, threshold, least, 1.0, offset)
+    return with_outputs("generate_proposals_v2", {"Scores": scores, "BboxDeltas": deltas, "ImShape": sizes, "Anchors": anchors, "Variances": variances},
+                   {"pre_nms_topN": before, "post_nms_topN": after, "nms_thresh": threshold, "min_size": least, "eta": 1.0, "pixel_offset": offset},
+                   {"RpnRois": ("float32", 1), "RpnRoiProbs": ("float32", 1), "RpnRoisNum": ("int32", 1)})
+
+
+@case()
+def generate_proposals():
+    random = np.random.RandomState(4)
+    scores = give("scores", (random.permutation(2 * 3 * 20).reshape(2, 3, 4, 5) / 120).astype("float32"), [2, 3])
+    deltas, sizes = floats("deltas", [2, 12, 4, 5], [2, 3], -.5, .5), give("sizes", np.array([[60, 70], [64, 80]], "float32"))
+    low = random.random_sample((4, 5, 3, 2)) * 50
+    anchors = give("anchors", np.concatenate([low, low + 8 + random.random_sample((4, 5, 3, 2)) * 20], 3).astype("float32"), [0, 1])
+    variances = floats("variances", [4, 5, 3, 4], [0, 1], .5, 1.)
+    return [*propose(scores, deltas, sizes, anchors, variances, 30, 8, 0.5, 4.0, False),
+            *propose(scores, deltas, sizes, anchors, variances, 1000, 1000, 0.7, 9.0, True)]
+
+
+def boxes_of_sizes():
+    random = np.random.RandomState(6)
+    low, size = random.random_sample((12, 2)) * 100, np.exp(random.random_sample((12, 2)) * 4 + 2.5)
+    return give("boxes", np.concatenate([low, low + size], 1).astype("float32"), [0]), give("counts", np.array([5, 7], "int32"))
+
+
+@case()
+def distribute_proposals():
+    boxes, counts = boxes_of_sizes()
+    levels, restore, numbers = paddle.vision.ops.distribute_fpn_proposals(boxes, 2, 5, 4, 224, False, counts)
+    other = paddle.vision.ops.distribute_fpn_proposals(boxes, 3, 4, 3, 50, True, counts)
+    return [*levels, restore, *numbers, *other[0], other[1]]
+
+
+@case()
+def collect_proposals():
+    boxes = [floats(f"boxes{i}", [n, 4], [0]) for i, n in enumerate((6, 9))]
+    scores = [floats(f"scores{i}", [n, 1], [0]) for i, n in enumerate((6, 9))]
+    counts = [give(f"counts{i}", np.array(n, "int32")) for i, n in enumerate(([2, 4], [5, 4]))]
+    if PIR:
+        from paddle import _C_ops
+        return _C_ops.collect_fpn_proposals(boxes, scores, counts, 8)
+    return with_outputs("collect_fpn_proposals", {"MultiLevelRois": boxes, "MultiLevelScores": scores, "MultiLevelRoIsNum": counts},
+                   {"post_nms_topN": 8}, {"FpnRois": ("float32", 1), "RoisNum": ("int32", 1)})
+
+
 # ---- Recurrent layers -------------------------------------------------------------------------------
 
 @case()

@@ -1,4 +1,4 @@
-"""make.py [CASE...]: the golden cases, made by torch 2.15.0 (see the table in docs/import.md). Each row of CASES is a
+"""make.py [CASE...]: the golden cases, made by torch 2.15.0 and torchvision 0.29.2 (see the table in docs/import.md). Each row of CASES is a
 module with its inputs and the forms that it is saved in: `pt2` (torch.export as it comes), `core` (decomposed to core
 operators), `script` and `trace` (TorchScript). Files are packed again with deflate, without debug information and sample
 inputs; a case named `*_stored` is left as torch wrote it."""
@@ -7,10 +7,12 @@ import io
 import os
 import sys
 import warnings
+from typing import List
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+import torchvision
 from pack import pack
 from torch import nn
 from torch.export import Dim
@@ -495,7 +497,68 @@ def weight_normed():
 
 
 # Scripts whose inputs' shapes no layer tells before it is asked for them.
-SHAPED = ("adaptive_pool", "assigned", "conv_padding_mode", "norms", "layer_norms", "cells")
+
+def masks(x, mask, y):
+    """Truths as indices: elements, rows and columns that they choose, and what is placed there."""
+    z = x.clone()
+    z[z > 0.5] = 2
+    z[mask] = -1.5
+    w = x.clone()
+    w[mask] = y
+    return x[mask], x[x > 0], x[:, y[0] > 0], torch.masked_select(x, y[:1] > 0), torch.nonzero(x > 0.3), *torch.nonzero(x < 0, as_tuple=True), z, w
+
+
+def sized(x):
+    """What is traced of sizes: what is missing to a multiple, quotients, products."""
+    h, c = x.shape[2], x.shape[1]
+    y = F.pad(x, (0, 0, 0, (4 - h % 4) % 4))
+    z = x.view(x.shape[0], c // 2 * 2, -1)
+    return y, z, x.reshape(torch.div(c, 4, rounding_mode="trunc") + 1, -1), x * (c - 2 * h)
+
+
+class Listed(nn.Module):
+    """Sums of lists, and whether any of them is true."""
+
+    def forward(self, x):
+        sizes: List[int] = [2, 3]
+        if any([size > 2 for size in sizes]):
+            x = x[:, :sum(sizes)]
+        if all([size > 2 for size in sizes]):
+            x = x * 2
+        return x.split(sizes, 1)
+
+
+def boxes(dets, scores):
+    """Suppression, and what is left of the boxes."""
+    kept = torchvision.ops.nms(dets, scores, 0.4)
+    return kept, dets[kept], torchvision.ops.batched_nms(dets, scores, (scores * 3).to(torch.int64), 0.5)
+
+
+def regions(x, corners):
+    rois = torch.cat([torch.tensor([[0.0], [1], [1]]), corners], 1)
+    return (torchvision.ops.roi_align(x, rois, (3, 4), 0.5, 2), torchvision.ops.roi_align(x, rois, (2, 2), 1.0, -1, True),
+            torchvision.ops.roi_pool(x, rois, (3, 2), 0.5))
+
+
+def some_boxes(count, size):
+    corner = torch.rand(count, 2) * size / 2
+    return torch.cat([corner, corner + 1 + torch.rand(count, 2) * size / 2], 1)
+
+
+class Deformable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.offset, self.mask = nn.Conv2d(4, 36, 3, padding=1), nn.Conv2d(4, 18, 3, padding=1)
+        self.a = torchvision.ops.DeformConv2d(4, 6, 3, padding=1, groups=2)
+        self.b = torchvision.ops.DeformConv2d(6, 4, 3, padding=1, bias=False)
+
+    def forward(self, x):
+        offset = self.offset(x)
+        y = self.a(x, offset, torch.sigmoid(self.mask(x)))
+        return self.b(y, offset[:, :18])
+
+
+SHAPED = ("listed", "adaptive_pool", "assigned", "conv_padding_mode", "norms", "layer_norms", "cells")
 ALL = (PT2, CORE, SCRIPT, TRACE)
 FUNCTION = (PT2, CORE, TRACE)
 # name: (module, inputs, forms[, dynamic shapes])
@@ -558,6 +621,12 @@ CASES = {
     "dynamic": (Do(dynamic), (r(2, 4, 3, 3),), (PT2, CORE, TRACE), ({0: BATCH},)),
     "assigned": (Assigned(), (r(2, 4, 3),), (PT2, CORE, SCRIPT, TRACE)),
     "weight_norm": (weight_normed(), (r(2, 4),), (PT2, TRACE)),
+    "masks": (Do(masks), (r(3, 4), torch.tensor([True, False, True]), r(2, 4)), FUNCTION),
+    "sized": (Do(sized), (r(2, 6, 5, 3),), (PT2, TRACE)),
+    "listed": (Listed(), (r(2, 7),), (SCRIPT,)),
+    "boxes": (Do(boxes), (some_boxes(12, 10), u(12)), (PT2, TRACE)),
+    "regions": (Do(regions), (r(2, 3, 12, 10), some_boxes(3, 10)), (PT2, TRACE)),
+    "deformable": (Deformable(), (r(2, 4, 6, 5),), (PT2, SCRIPT, TRACE)),
     "control": (Control(), (r(2, 6),), (PT2, SCRIPT)),
     "training": (Training(), (r(2, 3, 5, 5),), (SCRIPT,)),
 }
@@ -578,7 +647,8 @@ def scripted(module, inputs, form):
     buffer = io.BytesIO()
     torch.jit.save(made_of, buffer)
     arguments = [argument.name for argument in made_of.forward.schema.arguments][1:] if form == SCRIPT else [
-        value.debugName().split(".")[0] for value in list(made_of.forward.graph.inputs())[1:]]
+        f"argument_{i}" if value.debugName().isdigit() else value.debugName().split(".")[0]
+        for i, value in enumerate(made_of.forward.graph.inputs()) if i]
     return buffer.getvalue(), arguments, None
 
 

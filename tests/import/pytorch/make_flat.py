@@ -35,6 +35,29 @@ class Recurrent(nn.Module):
         return y[:, :, self.rows], h + c
 
 
+class Chosen(nn.Module):
+    """As many rows as the input says, with the program's notes on how many they may be."""
+
+    def forward(self, x):
+        return x[x[:, 0] > 0] * 2
+
+
+class Pooled(nn.Module):
+    """An average of pictures whose channels came last."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool, self.norm = nn.AdaptiveAvgPool2d(1), nn.LayerNorm(6)
+
+    def forward(self, x):
+        return self.norm(self.pool(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)).flatten(1)
+
+
+class Attention(nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True)
+
+
 def save(name, module, x, **settings):
     module.eval()
     with torch.no_grad():
@@ -57,6 +80,9 @@ def main():
             module(x * 2)
     save("flat", module, x, dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=64)},))
     save("flat_recurrent", Recurrent(), torch.randn(2, 7, 6))
+    save("flat_pooled", Pooled(), torch.randn(2, 5, 4, 6))
+    save("flat_attention", Attention(), torch.randn(2, 2, 5, 8))
+    save("flat_chosen", Chosen(), torch.randn(6, 3))
 
 
 if __name__ == "__main__":

@@ -43,10 +43,10 @@ class Ssd(nn.Module):
     def forward(self, x):
         small = self.body(x)
         places, scores = [], []
-        for i, (place, score) in enumerate(zip(self.places, self.scores)):
+        for i, (near, kind) in enumerate(zip(self.places, self.scores)):
             y = small if i == 0 else self.more(small)
-            places.append(place(y).permute(0, 2, 3, 1).reshape(x.shape[0], -1, 4))
-            scores.append(score(y).permute(0, 2, 3, 1).reshape(x.shape[0], -1, self.classes))
+            places.append(near(y).permute(0, 2, 3, 1).reshape(x.shape[0], -1, 4))
+            scores.append(kind(y).permute(0, 2, 3, 1).reshape(x.shape[0], -1, self.classes))
         place, score = torch.cat(places, 1), torch.cat(scores, 1)
         centres = self.priors[..., :2] + place[..., :2] * 0.1 * self.priors[..., 2:]
         sizes = self.priors[..., 2:] * torch.exp(place[..., 2:] * 0.2)

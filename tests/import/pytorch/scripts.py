@@ -12,6 +12,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 from runtime import session  # noqa: E402
 from samples import DATA, cifar  # noqa: E402
+from torch_python import has_torch, torch_python  # noqa: E402
 
 QUENCH = os.environ["QUENCH"]
 SCRIPT = os.path.join(HERE, "resnet20.py")
@@ -20,10 +21,6 @@ MEAN, STD = [np.float32(x).reshape(3, 1, 1) for x in ([0.485, 0.456, 0.406], [0.
 IMAGES = 4000
 # Of the first test images, as the manifest of the data says.
 ACCURACY = 91.50
-
-
-def has_torch(python):
-    return subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0
 
 
 def quench(python, *words):
@@ -46,7 +43,7 @@ def main():
     code, message = quench(sys.executable, "-m", "resnet20")
     if not has_torch(sys.executable):
         assert code == 3 and "pip install torch" in message and message.count("\n") == 1, message
-    python = next((p for p in (sys.executable, os.environ.get("QUENCH_TORCH_PYTHON")) if p and has_torch(p)), None)
+    python = torch_python()
     if not python:
         print("skipped: no interpreter here has torch; what is said then is right")
         sys.exit(77)

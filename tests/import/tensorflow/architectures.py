@@ -1,7 +1,9 @@
 """architectures.py [NAME...]: whole networks with random weights, made by Keras and TensorFlow, as .keras, .h5, SavedModel and
-frozen graph: quench gives what they give to 1e-4 of the largest output. Skipped where they are not installed
+frozen graph: quench gives what they give to 1e-4 of the largest output; one command quantizes each, and with --convert2chw no
+Transpose is left of those that only have convolutions. Skipped where they are not installed
 (tensorflow-cpu 2.21.0, keras 3.15.1; QUENCH_TENSORFLOW names a Python that has them)."""
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +14,10 @@ os.environ.update(TF_ENABLE_ONEDNN_OPTS="0", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISI
 QUENCH = os.environ["QUENCH"]
 TOLERANCE = 1e-4
 NAMES = ("ResNet50", "MobileNetV2", "MobileNetV3Small", "EfficientNetB0", "InceptionV3", "DenseNet121", "unet", "ssd", "encoder")
+# Networks that end with maps or boxes, or have no pictures: their outputs keep TensorFlow's order.
+WITH_TRANSPOSES = ("unet", "ssd", "encoder")
+# One form of all: the others are the same network.
+QUANTIZED = ("keras",)
 
 
 def unet(keras, L):
@@ -78,6 +84,30 @@ def files(model, x, folder):
     yield "frozen", f"{folder}/frozen.pb", "-enn", *[tensor.name for tensor in frozen.outputs]
 
 
+def quantizes(path, flags, x, folder):
+    """One command, on samples that vary."""
+    import numpy as np
+    numbers = np.random.RandomState(7)
+    samples = numbers.randint(0, 100, (8,) + x.shape[1:]).astype(x.dtype) if x.dtype == "i4" else numbers.uniform(
+        -1, 1, (8,) + x.shape[1:]).astype(x.dtype)
+    np.save(f"{folder}/samples.npy", samples)
+    done = subprocess.run([QUENCH, "quant", path, *flags, "-d", f"{folder}/samples.npy", "-s", f"{folder}/quantized", "-q"],
+                          capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"quant: exit code {done.returncode}: {done.stderr.strip()[:300]}")
+    return done.returncode == 0
+
+
+def transposes(path, flags, folder):
+    """How many are left of a plain network whose input is in the order of ONNX."""
+    done = subprocess.run([QUENCH, "convert", path, f"{folder}/chw.onnx", *flags, "-c2chw", "--no-compare", "--json"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode:
+        print(f"-c2chw: exit code {done.returncode}: {done.stderr.strip()[:300]}")
+        return None
+    return sum(row["count"] for row in json.loads(done.stdout)["operators"] if row["operator"] == "Transpose")
+
+
 def check(name):
     import numpy as np
     good = True
@@ -96,6 +126,12 @@ def check(name):
                 error = max(error, min(np.abs(array - w).max() / np.abs(w).max() if array.shape == w.shape else np.inf for w in want))
             print(f"{name} {kind}: {error:.2g} {done.stderr.strip()[:300]}", flush=True)
             good &= bool(error <= TOLERANCE)
+            if kind in ("keras", "frozen"):
+                left = 0 if name in WITH_TRANSPOSES else transposes(path, flags, folder)
+                print(f"{name} {kind} with -c2chw: {left} Transposes" * (left != 0), end="\n" * (left != 0))
+                good &= left == 0
+            if kind in QUANTIZED:
+                good &= quantizes(path, flags, x, folder)
     return good
 
 

@@ -132,7 +132,36 @@ def make_saved_old(name):
         np.savez_compressed(os.path.join(OUT, name + ".npz"), **{"in:pictures": x, "out:result": session.run(y, {holder: x})})
 
 
-SAVED = {"saved_model": lambda name: make_saved(name, True), "saved_functions": lambda name: make_saved(name, False),
+def make_wav(name):
+    """Features of a file of sound, whose samples are the input."""
+    sound = tf.audio.encode_wav(SOUND[:, :1], 16000).numpy()
+    with tf.Graph().as_default() as graph, v1.Session() as session:
+        contents = v1.placeholder(tf.string, [], name="wav_data")
+        audio, rate = raw.DecodeWav(contents=contents, desired_channels=1, desired_samples=1600, name="decoded")
+        spectrum = raw.AudioSpectrogram(input=audio, window_size=480, stride=320, magnitude_squared=True)
+        features = raw.Mfcc(spectrogram=spectrum, sample_rate=rate, name="features")
+        inputs, outputs = session.run([audio, features], {contents: sound})
+    write(name, strip(graph.as_graph_def()), {"decoded": inputs}, {"features": outputs}, [])
+
+
+def make_checkpoint(name):
+    """A graph with the variables that a Saver wrote beside it, and a dropout that is off."""
+    x = noise(2, 6, 6, 3)
+    with tf.Graph().as_default(), v1.Session() as session:
+        holder = v1.placeholder(tf.float32, [None, 6, 6, 3], name="pictures")
+        keep = v1.placeholder_with_default(1., [], name="keep")
+        kernel = v1.get_variable("kernel", initializer=noise(3, 3, 3, 4), use_resource=False)
+        y = v1.nn.dropout(tf.nn.conv2d(holder, kernel, 2, "SAME"), keep_prob=keep)
+        old = y * tf.floor(keep + v1.random_uniform(tf.shape(y), dtype=tf.float32))
+        tf.identity(old, name="result")
+        session.run(v1.global_variables_initializer())
+        v1.train.Saver().save(session, os.path.join(OUT, name), latest_filename=name + ".latest")
+        os.remove(os.path.join(OUT, name + ".latest"))
+        np.savez_compressed(os.path.join(OUT, name + ".npz"), flags=["-enn", "result"], **{
+            "in:pictures": x, "out:result": session.run("result:0", {holder: x})})
+
+
+SAVED = {"checkpoint": make_checkpoint, "wav_file": make_wav, "saved_model": lambda name: make_saved(name, True), "saved_functions": lambda name: make_saved(name, False),
          "saved_old": make_saved_old}
 
 
@@ -393,6 +422,14 @@ dequantize("dequantize_combined", tf.quint8, ["MIN_COMBINED", "SCALED"], -1.3, 2
 dequantize("dequantize_scaled", tf.qint8, ["MIN_COMBINED", "SCALED"], -3.3, 2.1)
 dequantize("dequantize_axis", tf.qint8, ["SCALED"], [-1., -2., -0.5], [1., 1.5, 2.], axis=1)
 dequantize("dequantize_tiny", tf.quint8, ["MIN_FIRST"], 0., 1e-39)
+
+SOUND = np.sin(np.arange(1600) ** 1.3 / 9).astype(np.float32)[:, None] * 0.5 + noise(1600, 2) * 0.1
+for window, squared in ((400, True), (256, False)):
+    case(SOUND, name=f"audiospectrogram_{window}")(lambda x, window=window, squared=squared: raw.AudioSpectrogram(
+        input=x, window_size=window, stride=160, magnitude_squared=squared))
+case(SOUND, name="mfcc")(lambda x: [raw.Mfcc(
+    spectrogram=raw.AudioSpectrogram(input=x, window_size=480, stride=320, magnitude_squared=True), sample_rate=16000,
+    dct_coefficient_count=count, filterbank_channel_count=bands, lower_frequency_limit=low) for count, bands, low in ((10, 40, 20), (13, 20, 300))])
 
 # ---- Names and control -----------------------------------------------------------------------------------------------
 

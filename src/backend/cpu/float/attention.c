@@ -25,7 +25,7 @@ typedef struct attention_state {
     /* Heads of Q, and how many of them share one of K and V. */
     int64_t batches, heads, shared;
     int64_t queries, keys, size, value_size;
-    float scale;
+    float scale, softcap;
     operand parts[PARTS], y;
     /* Some key is hidden, or scores are moved. */
     bool masked;
@@ -73,6 +73,7 @@ static void attend_one(const void *opaque, int64_t item, int thread)
                                     .size = s->size,
                                     .value_size = s->value_size,
                                     .scale = s->scale,
+                                    .softcap = s->softcap,
                                     .mask = s->masked ? &mask : NULL,
                                     .scratch = (float *)io->scratch + thread * s->scratch};
     s->kernels->attend(&head);
@@ -91,11 +92,10 @@ static const qn_kernel attention_kernel = {.name = "attention", .run = attention
 
 /* ---- Claim ----------------------------------------------------------------------------------- */
 
-/* Softmax of scores and a mask, with one result. */
+/* No cache, no lengths, and one result. */
 static bool is_plain(const qn_node *node)
 {
-    const qn_attention_attrs *a = node->attrs;
-    bool plain = a->softcap == 0 && node->out[0];
+    bool plain = node->out[0];
     for (int32_t i = MASK + 1; i < node->n_explicit; i++)
         plain = plain && !node->in[i];
     for (int32_t o = 1; o < node->n_out; o++)
@@ -192,6 +192,7 @@ static bool describe(attention_state *s, const qn_claim *claim, const qn_node *n
     s->keys = e[K].length;
     s->size = e[Q].size;
     s->value_size = e[V].size;
+    s->softcap = a->softcap;
     s->scale = a->scale != 0 ? a->scale : 1 / sqrtf((float)s->size);
     /* Turned keys and the scores of four queries, in whole cache lines. */
     s->scratch = (s->size + 4) * ((s->keys + 15) / 16 * 16);

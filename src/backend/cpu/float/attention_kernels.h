@@ -3,43 +3,65 @@
 #ifndef QN_CPU_ATTENTION_KERNELS_H
 #define QN_CPU_ATTENTION_KERNELS_H
 
+#include "backend/cpu/copy/transpose_kernels.h"
 #include "backend/cpu/float/kernels.h"
 #include "backend/cpu/float/softmax_norm_kernels.h"
 
 enum { QUERIES = 4 };
 
-/* transposed[d][s] = k[s][d] * scale, rows padded to whole vectors with zeros */
+/* transposed[d][s] = k[s][d], rows padded to whole vectors with zeros */
 static void transpose_keys(float *transposed, const qn_attention_head *h, int64_t padded)
 {
-    memset(transposed, 0, (size_t)(h->size * padded) * sizeof *transposed);
-    for (int64_t s = 0; s < h->keys; s++) {
-        for (int64_t d = 0; d < h->size; d++)
-            transposed[d * padded + s] = h->k[s * h->k_stride + d] * h->scale;
+    for (int64_t s = 0; s < h->keys; s += VEC_WIDTH) {
+        for (int64_t d = 0; d < h->size; d += VEC_WIDTH) {
+            const qn_transpose_tile tile = {.y = transposed + d * padded + s,
+                                            .x = h->k + s * h->k_stride + d,
+                                            .y_step = padded,
+                                            .x_step = h->k_stride,
+                                            .rows = QN_MIN(VEC_WIDTH, h->keys - s),
+                                            .columns = QN_MIN(VEC_WIDTH, h->size - d),
+                                            .fill = true};
+            transpose(&tile);
+        }
     }
 }
 
-/* scores[r][s] = q[r] . k[s] for `rows` queries */
+/* scores[r][s] = q[r] . k[s] * scale of `vectors` vectors of keys: as many sums as hide the time
+ * that one multiply-add takes */
+VEC_INLINE void score_block(float *scores, const float *keys, const float *const *q,
+                            const qn_attention_head *h, int64_t padded, int vectors)
+{
+    vec sum[QUERIES * 2];
+    for (int i = 0; i < QUERIES * vectors; i++)
+        sum[i] = vec_set(0);
+    for (int64_t d = 0; d < h->size; d++) {
+        const vec first = vec_load(keys + d * padded);
+        const vec second = vectors > 1 ? vec_load(keys + d * padded + VEC_WIDTH) : first;
+#pragma GCC unroll 4
+        for (int r = 0; r < QUERIES; r++) {
+            const vec x = vec_set(q[r][d]);
+            sum[r * vectors] = vec_fma(x, first, sum[r * vectors]);
+            if (vectors > 1)
+                sum[r * vectors + 1] = vec_fma(x, second, sum[r * vectors + 1]);
+        }
+    }
+    for (int i = 0; i < QUERIES * vectors; i++)
+        vec_store(scores + i / vectors * padded + i % vectors * VEC_WIDTH,
+                  vec_mul(sum[i], vec_set(h->scale)));
+}
+
+/* The scores of up to QUERIES queries. */
 static void score_rows(float *scores, const float *transposed, const qn_attention_head *h,
                        int64_t first, int64_t padded)
 {
-    const int64_t rows = QN_MIN(QUERIES, h->queries - first);
     const float *q[QUERIES];
+    int64_t s = 0;
     for (int64_t r = 0; r < QUERIES; r++)
-        q[r] = h->q + QN_MIN(first + r, first + rows - 1) * h->q_stride;
-    for (int64_t s = 0; s < padded; s += VEC_WIDTH) {
-        vec a = vec_set(0), b = a, c = a, e = a;
-        for (int64_t d = 0; d < h->size; d++) {
-            const vec key = vec_load(transposed + d * padded + s);
-            a = vec_fma(vec_set(q[0][d]), key, a);
-            b = vec_fma(vec_set(q[1][d]), key, b);
-            c = vec_fma(vec_set(q[2][d]), key, c);
-            e = vec_fma(vec_set(q[3][d]), key, e);
-        }
-        vec_store(scores + s, a);
-        vec_store(scores + padded + s, b);
-        vec_store(scores + 2 * padded + s, c);
-        vec_store(scores + 3 * padded + s, e);
-    }
+        q[r] = h->q + QN_MIN(first + r, h->queries - 1) * h->q_stride;
+    for (; s + 2 * VEC_WIDTH <= padded; s += 2 * VEC_WIDTH)
+        score_block(scores + s, transposed + s, q, h, padded, 2);
+    if (s < padded)
+        score_block(scores + s, transposed + s, q, h, padded, 1);
 }
 
 /* Adds the mask of one query to its scores. */
@@ -73,8 +95,18 @@ static bool sees_any(const float *scores, int64_t keys)
     return false;
 }
 
+/* softcap * tanh(x / softcap) */
+static void cap_row(float *scores, const qn_attention_head *h)
+{
+    const vec cap = vec_set(h->softcap);
+    for (int64_t s = 0; s < h->keys; s += VEC_WIDTH)
+        vec_store(scores + s, vec_mul(cap, vec_tanh(vec_div(vec_load(scores + s), cap))));
+}
+
 static void weigh_row(float *scores, const qn_attention_head *h, int64_t query)
 {
+    if (h->softcap > 0)
+        cap_row(scores, h);
     if (h->mask)
         mask_row(scores, h, query);
     if (h->mask && !sees_any(scores, h->keys))
@@ -83,23 +115,40 @@ static void weigh_row(float *scores, const qn_attention_head *h, int64_t query)
         softmax_row(scores, scores, h->keys);
 }
 
-/* y[r][lane..] = sum over s of p[r][s] * v[s][lane..] for one vector of lanes */
-static void mix_lanes(const float *p, const qn_attention_head *h, int64_t first, int64_t padded,
-                      int64_t lane)
+/* y[r][lane..] = sum over s of p[r][s] * v[s][lane..] for so many vectors of lanes, of which the
+ * last has `count` */
+VEC_INLINE void mix_block(const float *p, const qn_attention_head *h, int64_t first, int64_t padded,
+                          int64_t lane, int vectors)
 {
     const int64_t rows = QN_MIN(QUERIES, h->queries - first);
-    const int64_t count = QN_MIN(VEC_WIDTH, h->value_size - lane);
-    vec a = vec_set(0), b = a, c = a, e = a;
+    const int64_t count = vectors > 1 ? VEC_WIDTH : QN_MIN(VEC_WIDTH, h->value_size - lane);
+    vec sum[QUERIES * 2];
+    for (int i = 0; i < QUERIES * vectors; i++)
+        sum[i] = vec_set(0);
     for (int64_t s = 0; s < h->keys; s++) {
-        const vec v = vec_load_first(h->v + s * h->v_stride + lane, count);
-        a = vec_fma(vec_set(p[s]), v, a);
-        b = vec_fma(vec_set(p[padded + s]), v, b);
-        c = vec_fma(vec_set(p[2 * padded + s]), v, c);
-        e = vec_fma(vec_set(p[3 * padded + s]), v, e);
+        const float *v = h->v + s * h->v_stride + lane;
+        const vec low = vectors > 1 ? vec_load(v) : vec_load_first(v, count);
+        const vec high = vectors > 1 ? vec_load(v + VEC_WIDTH) : low;
+#pragma GCC unroll 4
+        for (int r = 0; r < QUERIES; r++) {
+            const vec x = vec_set(p[r * padded + s]);
+            sum[r * vectors] = vec_fma(x, low, sum[r * vectors]);
+            if (vectors > 1)
+                sum[r * vectors + 1] = vec_fma(x, high, sum[r * vectors + 1]);
+        }
     }
-    const vec y[QUERIES] = {a, b, c, e};
-    for (int64_t r = 0; r < rows; r++)
-        vec_store_first(h->y + (first + r) * h->y_stride + lane, y[r], count);
+    for (int64_t i = 0; i < rows * vectors; i++)
+        vec_store_first(h->y + (first + i / vectors) * h->y_stride + lane + i % vectors * VEC_WIDTH,
+                        sum[i], count);
+}
+
+static void mix_rows(const float *p, const qn_attention_head *h, int64_t first, int64_t padded)
+{
+    int64_t lane = 0;
+    for (; lane + 2 * VEC_WIDTH <= h->value_size; lane += 2 * VEC_WIDTH)
+        mix_block(p, h, first, padded, lane, 2);
+    for (; lane < h->value_size; lane += VEC_WIDTH)
+        mix_block(p, h, first, padded, lane, 1);
 }
 
 static void attend(const qn_attention_head *h)
@@ -111,8 +160,7 @@ static void attend(const qn_attention_head *h)
         score_rows(scores, transposed, h, first, padded);
         for (int64_t r = 0; r < QUERIES; r++)
             weigh_row(scores + r * padded, h, QN_MIN(first + r, h->queries - 1));
-        for (int64_t lane = 0; lane < h->value_size; lane += VEC_WIDTH)
-            mix_lanes(scores, h, first, padded, lane);
+        mix_rows(scores, h, first, padded);
     }
 }
 

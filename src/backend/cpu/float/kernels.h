@@ -90,7 +90,8 @@ typedef struct qn_attention_head {
     float *y;
     int64_t q_stride, k_stride, v_stride, y_stride;
     int64_t queries, keys, size, value_size;
-    float scale;
+    /* The factor of the scores, and what bounds them; 0: nothing does. */
+    float scale, softcap;
     /* NULL: every query sees every key */
     const qn_attention_mask *mask;
     /* (size + 4) * keys, rounded up to whole vectors */

@@ -1,4 +1,6 @@
 /* Softmax, LayerNormalization and RMSNormalization. */
+#include <math.h>
+
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/float/kernels.h"
 #include "backend/cpu/parallel.h"
@@ -18,6 +20,9 @@ typedef struct softmax_state {
     const qn_kernels *kernels;
     /* x as [outer, n, inner] */
     int64_t outer, n, inner;
+    /* Rows without a softmax become this number. */
+    bool guarded;
+    float instead;
 } softmax_state;
 
 typedef struct softmax_work {
@@ -31,6 +36,11 @@ static void softmax_range_rows(const void *opaque, int64_t first, int64_t last)
     const softmax_work *w = opaque;
     const int64_t n = w->state->n;
     w->state->kernels->softmax_rows(w->y + first * n, w->x + first * n, last - first, n);
+    for (int64_t i = first; i < last && w->state->guarded; i++) {
+        float *row = w->y + i * n;
+        for (int64_t k = isnan(*row) ? 0 : n; k < n; k++) /* all of a row, or nothing */
+            row[k] = w->state->instead;
+    }
 }
 
 /* Items are vectors of lanes: `per` of them in each of the outer slices. */
@@ -61,17 +71,58 @@ static qn_status softmax_run(const void *state, void *bound, const qn_step_io *i
 
 static const qn_kernel softmax_kernel = {.name = "softmax", .run = softmax_run, .byte_ns = 0.03F};
 
+/* The nodes of Where(IsNaN(y), number, y), which PyTorch's exporter puts behind a Softmax y for
+ * rows that are masked completely; nothing else reads y. */
+typedef struct nan_guard {
+    qn_node *is_nan, *where;
+    float number;
+} nan_guard;
+
+static bool find_guard(nan_guard *g, const qn_claim *claim)
+{
+    const qn_value *y = claim->node->out[0];
+    for (size_t u = 0; u < y->n_users; u++) {
+        qn_node *user = y->users[u];
+        if (user->op == &qn_op_IsNaN)
+            g->is_nan = user;
+        else if (user->op == &qn_op_Where)
+            g->where = user;
+        else
+            return false;
+    }
+    if (y->n_users != 2 || !g->is_nan || !g->where || qn_build_shown(claim->builder, y) ||
+        qn_build_taken(claim->builder, g->is_nan) ||
+        qn_build_fusible(claim->builder, g->is_nan->out[0]) != g->where)
+        return false;
+    const qn_tensor *number = g->where->in[1]->data;
+    if (g->where->in[0] != g->is_nan->out[0] || g->where->in[2] != y || !number ||
+        qn_tensor_count(number) != 1 || number->rank > y->type.rank)
+        return false;
+    g->number = *(const float *)number->data;
+    return true;
+}
+
 qn_status qn_claim_softmax(bool *taken, qn_claim *claim)
 {
     qn_tensor shape;
+    nan_guard guard = {NULL, NULL, 0};
     if (!qn_claim_is_float(&shape, claim) || shape.rank == 0)
         return QN_OK;
     const int32_t axis = qn_softmax_axis(claim->node->attrs, shape.rank);
     softmax_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
-    *s = (softmax_state){qn_kernels_get(), qn_dims_product(shape.dims, 0, axis), shape.dims[axis],
-                         qn_dims_product(shape.dims, axis + 1, shape.rank)};
-    qn_claim_plain(claim);
+    *s = (softmax_state){.kernels = qn_kernels_get(),
+                         .outer = qn_dims_product(shape.dims, 0, axis),
+                         .n = shape.dims[axis],
+                         .inner = qn_dims_product(shape.dims, axis + 1, shape.rank)};
+    s->guarded = s->inner == 1 && find_guard(&guard, claim);
+    s->instead = guard.number;
+    if (s->guarded) {
+        qn_claim_add(claim, guard.is_nan);
+        qn_claim_add(claim, guard.where);
+    }
+    qn_claim_in(claim, claim->node->in[0], QN_ROWS);
+    qn_claim_out(claim, (s->guarded ? guard.where : claim->node)->out[0], QN_ROWS);
     claim->in_place = 0;
     claim->state = s;
     claim->kernel = &softmax_kernel;

@@ -113,6 +113,10 @@ Q_INLINE qf qf_add(qf a, qf b)
 {
     return _mm256_add_ps(a, b);
 }
+Q_INLINE qf qf_sub(qf a, qf b)
+{
+    return _mm256_sub_ps(a, b);
+}
 Q_INLINE qf qf_mul(qf a, qf b)
 {
     return _mm256_mul_ps(a, b);

@@ -112,6 +112,10 @@ Q_INLINE qf qf_add(qf a, qf b)
 {
     return _mm512_add_ps(a, b);
 }
+Q_INLINE qf qf_sub(qf a, qf b)
+{
+    return _mm512_sub_ps(a, b);
+}
 Q_INLINE qf qf_mul(qf a, qf b)
 {
     return _mm512_mul_ps(a, b);

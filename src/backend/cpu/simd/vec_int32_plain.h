@@ -118,6 +118,10 @@ Q_INLINE qf qf_add(qf a, qf b)
 {
     QI_EACH(qf, f, a.f[i] + b.f[i]);
 }
+Q_INLINE qf qf_sub(qf a, qf b)
+{
+    QI_EACH(qf, f, a.f[i] - b.f[i]);
+}
 Q_INLINE qf qf_mul(qf a, qf b)
 {
     QI_EACH(qf, f, a.f[i] * b.f[i]);

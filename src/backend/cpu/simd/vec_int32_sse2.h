@@ -85,6 +85,10 @@ Q_INLINE qf qf_add(qf a, qf b)
 {
     return _mm_add_ps(a, b);
 }
+Q_INLINE qf qf_sub(qf a, qf b)
+{
+    return _mm_sub_ps(a, b);
+}
 Q_INLINE qf qf_mul(qf a, qf b)
 {
     return _mm_mul_ps(a, b);

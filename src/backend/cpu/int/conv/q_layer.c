@@ -54,10 +54,30 @@ static float multiplier_of(const layer_numbers *n, int64_t filter)
     return qn_multiplier(n->x_scale, (float)qn_q_element(n->scales, filter), n->y_scale);
 }
 
-static float multiplier_twice(const layer_numbers *n, const qn_q_conv *c, int64_t filter)
+/* Where sums are rounded twice. */
+typedef struct twice_list {
+    float *rest, *first;
+} twice_list;
+
+static qn_status make_twice(twice_list *out, const qn_q_layer *l, const qn_claim *claim,
+                            int64_t count)
 {
-    return qn_multiplier_twice(n->x_scale, (float)qn_q_element(n->scales, filter), n->y_scale,
-                               c->source.is_signed);
+    *out = (twice_list){NULL, NULL};
+    if (qn_node_requantization(l->node) != QN_REQUANTIZE_TWICE)
+        return QN_OK;
+    out->rest = qn_build_alloc(claim->builder, (size_t)count * sizeof *out->rest);
+    out->first = qn_build_alloc(claim->builder, (size_t)count * sizeof *out->first);
+    return out->rest && out->first ? QN_OK : qn_fail_nomem(qn_build_context(claim->builder));
+}
+
+static float twice_of(const twice_list *list, const layer_numbers *n, const qn_q_conv *c,
+                      const int64_t at_filter[2])
+{
+    const qn_twice m = qn_twice_of(n->x_scale, (float)qn_q_element(n->scales, at_filter[1]),
+                                   n->y_scale, c->source.is_signed);
+    list->rest[at_filter[0]] = m.rest;
+    list->first[at_filter[0]] = m.first;
+    return m.multiplier;
 }
 
 /* Runs of depthwise outputs have an epilogue of their own. */
@@ -78,17 +98,15 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     bool *biased = qn_build_alloc(claim->builder, (size_t)(count / c->plan.kernels->lanes));
     bool any_biased = false;
     double most = 0;
-    const bool twice = qn_node_requantization(l->node) == QN_REQUANTIZE_TWICE;
-    float *first = twice ? qn_build_alloc(claim->builder, (size_t)count * sizeof *first) : NULL;
-    if (!b || !m || !biased || (twice && !first))
+    twice_list twice;
+    QN_TRY(make_twice(&twice, l, claim, count));
+    if (!b || !m || !biased)
         return qn_fail_nomem(qn_build_context(claim->builder));
     for (int64_t at = 0; at < count; at++) {
         const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
         if (place < 0)
             continue;
-        m[at] = twice ? multiplier_twice(&n, c, f) : multiplier_of(&n, f);
-        if (twice)
-            first[at] = qn_first_rounding(m[at]);
+        m[at] = twice.first ? twice_of(&twice, &n, c, (int64_t[2]){at, f}) : multiplier_of(&n, f);
         const double added = n.bias ? qn_q_element(n.bias, f) : 0;
         const bool taken = takes_bias(c, at, added);
         c->mac.begin[at] += added;
@@ -102,7 +120,8 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     c->mac.epilogue.bias = b;
     c->mac.epilogue.biased = any_biased ? biased : NULL;
     c->mac.epilogue.scale = m;
-    c->mac.epilogue.first_rounding = first;
+    c->mac.epilogue.rest = twice.rest;
+    c->mac.epilogue.first_rounding = twice.first;
     const double product = c->shape.kind == QN_MAC_INT8 ? 255.0 * 255.0 : 0x1p33;
     qn_q_epilogue_bound(&c->mac.epilogue, most + product * (double)qn_q_conv_length(c), count);
     share_epilogue(c);

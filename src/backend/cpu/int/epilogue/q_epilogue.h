@@ -43,8 +43,8 @@ typedef struct qn_q_epilogue_sum {
 } qn_q_epilogue_sum;
 
 /* What becomes of a sum `acc`: t = f32(acc) + bias[c], v = t * scale[c] (where the bias is part of
- * acc bias[] is zero), or, rounded twice, v = fma(t, scale[c], first_rounding[c] with the sign of
- * t)
+ * acc bias[] is zero), or, rounded twice, what ops/quantize.h makes of scale[c], rest[c] and
+ * first_rounding[c]
  *
  *   floats:   y = v + added[c], Relu of that, or another function (map); else
  *   function: v = what ops/qfunction.h makes of v, with gain and offset
@@ -55,8 +55,8 @@ typedef struct qn_q_epilogue_sum {
 typedef struct qn_q_epilogue {
     /* By filter, up to whole vectors. */
     const float *bias, *scale;
-    /* What the first of two roundings amounts to (ops/numerics.h). NULL: there is one. */
-    const float *first_rounding;
+    /* What the second of two roundings needs (qn_twice of ops/quantize.h). NULL: there is one. */
+    const float *rest, *first_rounding;
     /* The same, added to floats. NULL: nothing. */
     const float *added;
     /* Multipliers and biases of fixed point (ops/fixed_point.h), else NULL. Sums are multiplied and

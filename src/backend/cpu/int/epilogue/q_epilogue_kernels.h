@@ -17,9 +17,43 @@ typedef struct q_epilogue_lanes {
     int64_t param, lanes;
 } q_epilogue_lanes;
 
+/* qn_twice of a vector of filters; nothing where there is one rounding. */
+typedef struct q_twice {
+    qf multiplier, rest, first;
+} q_twice;
+
+Q_INLINE q_twice twice_load(const qn_q_epilogue *f, int64_t param)
+{
+    const bool twice = f->first_rounding != NULL;
+    return (q_twice){.multiplier = qf_load(f->scale + param),
+                     .rest = twice ? qf_load(f->rest + param) : qf_set(0),
+                     .first = twice ? qf_load(f->first_rounding + param) : qf_set(0)};
+}
+
+/* qn_requantize_twice but for limits and zero point, of results that fit int32. */
+Q_INLINE qf twice_rounded(qf sum, const q_twice *m)
+{
+    const qf zero = qf_set(0), small = qf_fma(sum, m->rest, qf_with_sign(m->first, sum));
+    const qf whole = qf_rint(qf_fma(sum, m->multiplier, small));
+    const qf left = qf_add(qf_fma(sum, m->multiplier, qf_sub(zero, whole)), small);
+    return qf_add(whole, qf_rint(left));
+}
+
+/* The same of any; those beyond 16 bits are some number beyond. */
+Q_INLINE qf twice_limited(qf sum, const q_twice *m)
+{
+    const qf most = qf_set(0x1p20F), one = qf_set(1);
+    const qf zero = qf_set(0), low = qf_set(-0x1p20F), minus_one = qf_set(-1);
+    const qf small = qf_fma(sum, m->rest, qf_with_sign(m->first, sum));
+    const qf whole = qf_rint(qf_clamp(qf_fma(sum, m->multiplier, small), low, most));
+    const qf left = qf_add(qf_fma(sum, m->multiplier, qf_sub(zero, whole)), small);
+    return qf_add(whole, qf_rint(qf_clamp(left, minus_one, one)));
+}
+
 /* What is the same for all of them, in registers. */
 typedef struct q_epilogue_constants {
-    qf bias, scale, first_rounding;
+    qf bias, scale;
+    q_twice twice;
     /* The limits of the first and the last rounding. */
     qf low, high, last_low, last_high;
     /* The zero point of the last one. */
@@ -30,25 +64,18 @@ typedef struct q_epilogue_constants {
 Q_INLINE q_epilogue_constants epilogue_load(const qn_q_epilogue *f, int64_t param)
 {
     const qn_q_round *end = f->has_sum ? &f->second : &f->first;
-    return (q_epilogue_constants){
-        .bias = qf_load(f->bias + param),
-        .scale = qf_load(f->scale + param),
-        .first_rounding = f->first_rounding ? qf_load(f->first_rounding + param) : qf_set(0),
-        .low = qf_set(f->first.low),
-        .high = qf_set(f->first.high),
-        .last_low = qf_set(end->low),
-        .last_high = qf_set(end->high),
-        .zero = qi_set(end->zero),
-        .a_zero = qf_set((float)f->first.zero),
-        .a_scale = qf_set(f->sum.a_scale),
-        .b_scale = qf_set(f->sum.b_scale),
-        .offset = qf_set(f->sum.offset)};
-}
-
-/* What is rounded next, of two roundings. */
-Q_INLINE qf epilogue_twice(qf sum, qf scale, qf first_rounding)
-{
-    return qf_fma(sum, scale, qf_with_sign(first_rounding, sum));
+    return (q_epilogue_constants){.bias = qf_load(f->bias + param),
+                                  .scale = qf_load(f->scale + param),
+                                  .twice = twice_load(f, param),
+                                  .low = qf_set(f->first.low),
+                                  .high = qf_set(f->first.high),
+                                  .last_low = qf_set(end->low),
+                                  .last_high = qf_set(end->high),
+                                  .zero = qi_set(end->zero),
+                                  .a_zero = qf_set((float)f->first.zero),
+                                  .a_scale = qf_set(f->sum.a_scale),
+                                  .b_scale = qf_set(f->sum.b_scale),
+                                  .offset = qf_set(f->sum.offset)};
 }
 
 Q_INLINE qf epilogue_scaled(const q_epilogue_constants *k, qf sum)
@@ -59,7 +86,7 @@ Q_INLINE qf epilogue_scaled(const q_epilogue_constants *k, qf sum)
 /* The same of a sum that becomes an integer. */
 Q_INLINE qf epilogue_integer(const qn_q_epilogue *f, const q_epilogue_constants *k, qf sum)
 {
-    return f->first_rounding ? epilogue_twice(qf_add(sum, k->bias), k->scale, k->first_rounding)
+    return f->first_rounding ? twice_limited(qf_add(sum, k->bias), &k->twice)
                              : epilogue_scaled(k, sum);
 }
 
@@ -184,23 +211,25 @@ Q_INLINE void epilogue_functions(qi *a, const qn_q_epilogue *f, const qi *sums, 
     function_rounded(a, v, 4, f);
 }
 
-Q_INLINE qf epilogue_value(const qn_q_epilogue *f, qi sum, int64_t param)
+Q_INLINE qf epilogue_sum(const qn_q_epilogue *f, qi sum, int64_t param)
 {
-    const qf t = qf_add(qi_float(sum), qf_load(f->bias + param)), m = qf_load(f->scale + param);
-    return f->first_rounding ? epilogue_twice(t, m, qf_load(f->first_rounding + param))
-                             : qf_mul(t, m);
+    return qf_add(qi_float(sum), qf_load(f->bias + param));
 }
 
 /* One vector, rounded but for limits and zero point. */
 Q_INLINE qi epilogue_one(const qn_q_epilogue *f, qi sum, int64_t param)
 {
-    return qf_round(epilogue_value(f, sum, param));
+    const q_twice m = twice_load(f, param);
+    const qf t = epilogue_sum(f, sum, param);
+    return qf_round(f->first_rounding ? twice_rounded(t, &m) : qf_mul(t, m.multiplier));
 }
 
 /* The same for numbers that need not fit int32. */
 Q_INLINE qi epilogue_one_limited(const qn_q_epilogue *f, qi sum, int64_t param)
 {
-    const qf v = epilogue_value(f, sum, param);
+    const q_twice m = twice_load(f, param);
+    const qf t = epilogue_sum(f, sum, param);
+    const qf v = f->first_rounding ? twice_limited(t, &m) : qf_mul(t, m.multiplier);
     return qf_round(qf_clamp(v, qf_set(f->first.low), qf_set(f->first.high)));
 }
 

@@ -67,7 +67,8 @@ Q_INLINE void whole_store(const whole_group *g, qi bytes, int vectors)
 
 typedef struct whole_scales {
     /* By vector. */
-    qf bias[4], scale[4], first_rounding[4];
+    qf bias[4], scale[4];
+    q_twice twice[4];
 } whole_scales;
 
 Q_INLINE whole_scales whole_load(const qn_q_epilogue *f, int64_t param, int vectors)
@@ -78,7 +79,7 @@ Q_INLINE whole_scales whole_load(const qn_q_epilogue *f, int64_t param, int vect
         s.bias[v] = qf_load(f->bias + param + v * QI_LANES);
         s.scale[v] = qf_load(f->scale + param + v * QI_LANES);
         if (f->first_rounding)
-            s.first_rounding[v] = qf_load(f->first_rounding + param + v * QI_LANES);
+            s.twice[v] = twice_load(f, param + v * QI_LANES);
     }
     return s;
 }
@@ -99,8 +100,7 @@ Q_INLINE qf whole_value(const whole_scales *s, const whole_group *g, int k, whol
 {
     const int v = k % kind.vectors;
     const qi sum = g->at[k / kind.vectors].sums[v];
-    return kind.twice ? epilogue_twice(qf_add(qi_float(sum), s->bias[v]), s->scale[v],
-                                       s->first_rounding[v])
+    return kind.twice ? twice_rounded(qf_add(qi_float(sum), s->bias[v]), &s->twice[v])
                       : whole_scaled(s, sum, v, !kind.usual);
 }
 

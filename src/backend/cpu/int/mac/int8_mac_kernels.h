@@ -94,31 +94,18 @@ static void mac_epilogue_floats(const qi *sums, const qn_mac *m, const qn_mac_ti
 /* The commonest ends. */
 typedef enum mac_direct { MAC_USUAL, MAC_LIMITED, MAC_TWICE } mac_direct;
 
-/* Numbers of the filters of a vector. */
-typedef struct mac_filters {
-    qf scale, first_rounding;
-} mac_filters;
-
-Q_INLINE mac_filters mac_filters_load(const qn_q_epilogue *f, int64_t param, mac_direct kind)
-{
-    return (mac_filters){.scale = qf_load(f->scale + param),
-                         .first_rounding =
-                             kind == MAC_TWICE ? qf_load(f->first_rounding + param) : qf_set(0)};
-}
-
-Q_INLINE qi mac_rounded(qi sum, mac_filters f, mac_direct kind)
+Q_INLINE qi mac_rounded(qi sum, const q_twice *m, mac_direct kind)
 {
     const qf x = qi_float(sum);
-    return qf_round(kind == MAC_TWICE ? epilogue_twice(x, f.scale, f.first_rounding)
-                                      : qf_mul(x, f.scale));
+    return qf_round(kind == MAC_TWICE ? twice_rounded(x, m) : qf_mul(x, m->multiplier));
 }
 
 /* The same of two vectors, from the registers that the sums are in. */
 Q_INLINE void mac_epilogue_direct(const qi *sum, const qn_mac *m, const qn_mac_tile *t, int patches,
                                   mac_direct kind)
 {
-    const mac_filters low = mac_filters_load(&m->epilogue, t->param, kind);
-    const mac_filters high = mac_filters_load(&m->epilogue, t->param + QI_LANES, kind);
+    const q_twice low = twice_load(&m->epilogue, t->param);
+    const q_twice high = twice_load(&m->epilogue, t->param + QI_LANES);
     const qi_limits limits = epilogue_limits(&m->epilogue);
     const int first = mac_half(patches);
     uint8_t *y = t->y[0];
@@ -126,8 +113,8 @@ Q_INLINE void mac_epilogue_direct(const qi *sum, const qn_mac *m, const qn_mac_t
     for (int i = 0; i < patches; i += 2) {
         const int k = i + 1 < patches ? i + 1 : i; /* the last of an odd number goes twice */
         const qi a[4] = {
-            mac_rounded(sum[2 * i], low, kind), mac_rounded(sum[2 * i + 1], high, kind),
-            mac_rounded(sum[2 * k], low, kind), mac_rounded(sum[2 * k + 1], high, kind)};
+            mac_rounded(sum[2 * i], &low, kind), mac_rounded(sum[2 * i + 1], &high, kind),
+            mac_rounded(sum[2 * k], &low, kind), mac_rounded(sum[2 * k + 1], &high, kind)};
         uint8_t *at = i == first ? t->y[1] : y;
         uint8_t *next = k == i ? at : k == first ? t->y[1] : at + m->y_step;
         qi_store_halves(at, next, whole_pack(a, &limits, kind == MAC_USUAL));
@@ -234,12 +221,31 @@ static void mac_copy(uint8_t *to, const uint8_t *from, int64_t count, const qn_m
 #endif
 }
 
+#if defined(__AVX512VNNI__)
+/* The numbers of four rows that stand below each other, side by side: 16 of each. */
+Q_INLINE void mac_pack_16(uint8_t *to, const uint8_t *from, int64_t row, __m128i flip)
+{
+    __m128i r[4];
+    for (int i = 0; i < 4; i++)
+        r[i] = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(from + i * row)), flip);
+    const __m128i low[2] = {_mm_unpacklo_epi8(r[0], r[1]), _mm_unpacklo_epi8(r[2], r[3])};
+    const __m128i high[2] = {_mm_unpackhi_epi8(r[0], r[1]), _mm_unpackhi_epi8(r[2], r[3])};
+    _mm_storeu_si128((__m128i *)to, _mm_unpacklo_epi16(low[0], low[1]));
+    _mm_storeu_si128((__m128i *)(to + 16), _mm_unpackhi_epi16(low[0], low[1]));
+    _mm_storeu_si128((__m128i *)(to + 32), _mm_unpacklo_epi16(high[0], high[1]));
+    _mm_storeu_si128((__m128i *)(to + 48), _mm_unpackhi_epi16(high[0], high[1]));
+}
+#endif
+
 static void mac_pack(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                      const qn_mac_source *source)
 {
 #if defined(__AVX512VNNI__)
     const uint8_t flip = source->is_signed ? 0 : 0x80; /* the zero point is 0, or 128 */
-    for (int64_t i = 0; i < count; i++) {
+    int64_t i = 0;
+    for (; i + QI_LANES <= count; i += QI_LANES)
+        mac_pack_16(to + 4 * i, from + i, row, _mm_set1_epi8((char)flip));
+    for (; i < count; i++) {
         to[4 * i] = from[i] ^ flip;
         to[4 * i + 1] = from[row + i] ^ flip;
         to[4 * i + 2] = from[2 * row + i] ^ flip;
@@ -256,6 +262,22 @@ static void mac_pack(uint8_t *to, const uint8_t *from, int64_t row, int64_t coun
 #endif
 }
 
+/* The weights' sums, as a map of nothing but ones has them. */
+static void mac_sum_weights(int32_t *sums, const uint8_t *weights, int64_t steps, int vectors)
+{
+#if defined(__AVX512VNNI__)
+    const qi ones = qi_set(0x01010101);
+#else
+    const qi ones = qi_set(0x00010001);
+#endif
+    for (int v = 0; v < vectors; v++) {
+        qi sum = qi_set(0);
+        for (int64_t k = 0; k < steps; k++)
+            sum = qi_dot(sum, ones, qi_load(weights + (k * vectors + v) * QI_BYTES));
+        qi_store(sums + v * QI_LANES, sum);
+    }
+}
+
 const qn_mac_kernels Q_NAME(qn_int8_mac_kernels) = {
     .lanes = QI_LANES,
     .dot = QI_DOT,
@@ -266,6 +288,7 @@ const qn_mac_kernels Q_NAME(qn_int8_mac_kernels) = {
     .reads_int16 = QI_DOT == 2,
     .copy = mac_copy,
     .pack = mac_pack,
+    .sum_weights = mac_sum_weights,
     .depth_block = DEPTH_VECTORS * QI_LANES,
 #if defined(__AVX512VNNI__)
     .depth = depth_run,

@@ -178,6 +178,8 @@ typedef struct qn_mac_kernels {
      * `row` bytes apart. NULL: the kernels are for constant weights only. */
     void (*pack)(uint8_t *to, const uint8_t *from, int64_t row, int64_t count,
                  const qn_mac_source *source);
+    /* The sums of `vectors` vectors of filters over all steps. NULL: 8 bits have it alone. */
+    void (*sum_weights)(int32_t *sums, const uint8_t *weights, int64_t steps, int vectors);
     /* Runs of depthwise outputs. NULL: there are tiles only. */
     qn_depthwise_run_fn *depth;
     /* Channels of a depthwise block: all lanes of some vectors. */

@@ -88,19 +88,29 @@ static void pack(const state *s, uint8_t *to, const uint8_t *b)
     }
 }
 
-/* What the zero point of A adds: see qn_q_conv_pack. */
-static void begin_sums(const state *s, int32_t *start, double *begin, const uint8_t *b)
+/* What the zero point of A adds to sums of bytes, whose packed B lies there: see qn_q_conv_pack. */
+static void begin_int8(const state *s, int32_t *start, const uint8_t *packed)
+{
+    const qn_q_conv *c = &s->conv;
+    const qn_mac_kernels *kernels = c->plan.kernels;
+    const int32_t padding = qn_q_conv_padding(c);
+    const int64_t width = qn_q_conv_block_filters(c);
+    for (int64_t block = 0; block < c->plan.blocks && padding; block++) {
+        const int64_t vectors = qn_q_conv_vectors(c, block);
+        int32_t *sums = start + block * width;
+        kernels->sum_weights(sums, packed + block * c->tiles.steps * width * kernels->weight_bytes,
+                             c->tiles.steps, (int)vectors);
+        for (int64_t i = 0; i < vectors * kernels->lanes; i++)
+            sums[i] *= -padding;
+    }
+}
+
+static void begin_int16(const state *s, double *begin, const uint8_t *b)
 {
     const int32_t padding = qn_q_conv_padding(&s->conv);
-    const bool is_int16 = s->conv.shape.kind != QN_MAC_INT8;
     for (int64_t k = 0; k < s->shape.k && padding; k++) {
-        for (int64_t j = 0; j < s->shape.n; j++) {
-            const int32_t x = element(s, b, k, j);
-            if (is_int16)
-                begin[j] -= (double)padding * x;
-            else
-                start[j] -= padding * x;
-        }
+        for (int64_t j = 0; j < s->shape.n; j++)
+            begin[j] -= (double)padding * element(s, b, k, j);
     }
 }
 
@@ -117,7 +127,10 @@ static void run_product(const work *w, int64_t index, uint8_t *scratch)
     c.mac.begin = (double *)(void *)sums;
     c.mac.start = (int32_t *)(void *)(sums + s->begin_bytes);
     pack(s, scratch, b);
-    begin_sums(s, (int32_t *)(void *)(sums + s->begin_bytes), c.mac.begin, b);
+    if (s->conv.shape.kind == QN_MAC_INT8)
+        begin_int8(s, (int32_t *)(void *)(sums + s->begin_bytes), scratch);
+    else
+        begin_int16(s, c.mac.begin, b);
     c.packed.weights = scratch;
     const qn_q_conv_data data = {.x = a,
                                  .y = (uint8_t *)w->io->out[0]->data + index * g->m * c.mac.y_step,

@@ -54,14 +54,25 @@ typedef struct qn_q_recurrent_step {
 } qn_q_recurrent_step;
 typedef void qn_q_recurrent_step_fn(const qn_q_recurrent_step *step);
 
+/* Sides of 8 bits; one of 16; of 8 with weights in 16. */
+typedef enum qn_qrl_product {
+    QN_QRL_NARROW,
+    QN_QRL_WIDE,
+    QN_QRL_SHORT,
+    QN_QRL_PRODUCTS
+} qn_qrl_product;
+/* Bytes that lie in a second cache together with what else a layer needs. */
+enum { QN_QRL_NEAR = 320 * 1024 };
+
 typedef struct qn_q_recurrent_kernels {
     int lanes;
     /* Products of 8 bits: numbers of a group; else it is 2. */
     int dot;
     /* Bytes of a weight of 8 bits. */
     int weight_bytes;
-    /* By whether a side has 16 bits. */
-    void (*product[2])(const qn_q_recurrent_product *product);
+    /* The most bytes of a direction's weights with which 16 bits each are faster than 8. */
+    int short_below;
+    void (*product[QN_QRL_PRODUCTS])(const qn_q_recurrent_product *product);
     /* By kind. */
     qn_q_recurrent_step_fn *const *steps;
     /* QN_QCELL_GRU: the state behind the reset gate, before the last product. */

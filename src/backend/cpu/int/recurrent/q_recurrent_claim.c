@@ -110,6 +110,16 @@ static bool is_wide(const qn_qrl *s, const qn_tensor *const *in)
     return false;
 }
 
+/* Weights of 8 bits have 16 where all of them are near: they need not be widened then. */
+static void choose_product(qn_qrl *s)
+{
+    const qn_qrl_sizes *n = &s->n;
+    const int64_t weights = n->gates * n->pitch * (n->groups_x + n->groups_h) * qn_qrl_dot(s);
+    const bool is_near = (int64_t)sizeof(int16_t) * weights <= s->kernels->short_below;
+    s->product = s->is_wide ? QN_QRL_WIDE : is_near ? QN_QRL_SHORT : QN_QRL_NARROW;
+    s->weight_bytes = is_near ? (int)sizeof(int16_t) : s->kernels->weight_bytes;
+}
+
 static void open_state(qn_qrl *s, const qn_node *node, const qn_tensor *x)
 {
     const qn_recurrent_attrs *a = node->attrs;
@@ -134,6 +144,7 @@ static void open_state(qn_qrl *s, const qn_node *node, const qn_tensor *x)
     n->pitch = n->vectors * s->kernels->lanes;
     n->groups_x = (n->inputs + qn_qrl_dot(s) - 1) / qn_qrl_dot(s);
     n->groups_h = (n->hidden + qn_qrl_dot(s) - 1) / qn_qrl_dot(s);
+    choose_product(s);
     n->chunk = QN_MIN(n->steps, QN_MAX(ROWS_AT_ONCE / QN_MAX(n->batch, 1), 1));
     s->x = form_of(s, dynamic ? QN_UINT8 : x->dtype);
     s->h = form_of(s, dynamic ? QN_UINT8 : in[QN_QREC_Y_ZERO]->dtype);

@@ -16,39 +16,57 @@ enum { TILE_ROWS = 2 };
 #endif
 enum { TILE_VECTORS = 4, LONGEST = 127 };
 
-/* A group of weights of a vector. Those of 8 bits come from far in half the time. */
+/* A group of weights of a vector, of `bytes` bytes each. Those of 8 bits come from far in half the
+ * time, where there is an instruction that widens them. */
 #if defined(__AVX512VNNI__)
-enum { WEIGHT_BYTES = 1 };
-Q_INLINE qi weights_at(const uint8_t *p)
+enum { WEIGHT_BYTES = 1, SHORT_BELOW = 0 };
+Q_INLINE qi weights_at(const uint8_t *p, int bytes)
 {
+    (void)bytes;
     return qi_load(p);
 }
 #elif defined(__AVX512F__)
-enum { WEIGHT_BYTES = 1 };
-Q_INLINE qi weights_at(const uint8_t *p)
+enum { WEIGHT_BYTES = 1, SHORT_BELOW = QN_QRL_NEAR };
+Q_INLINE qi weights_at(const uint8_t *p, int bytes)
 {
-    return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
+    return bytes == 2 ? qi_load(p)
+                      : _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
 }
 #elif defined(__AVX2__)
-enum { WEIGHT_BYTES = 1 };
-Q_INLINE qi weights_at(const uint8_t *p)
+enum { WEIGHT_BYTES = 1, SHORT_BELOW = QN_QRL_NEAR };
+Q_INLINE qi weights_at(const uint8_t *p, int bytes)
 {
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
+    return bytes == 2 ? qi_load(p)
+                      : _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
 #else
-enum { WEIGHT_BYTES = 2 };
-Q_INLINE qi weights_at(const uint8_t *p)
+enum { WEIGHT_BYTES = 2, SHORT_BELOW = 0 };
+Q_INLINE qi weights_at(const uint8_t *p, int bytes)
 {
+    (void)bytes;
     return qi_load(p);
 }
 #endif
-enum { WEIGHT_GROUP = QI_LANES * QI_DOT * WEIGHT_BYTES };
+
+/* Additions that wait for each other: those of VNNI take as long as its products. */
+#if defined(__AVX512VNNI__)
+enum { WAITS = true };
+#else
+enum { WAITS = false };
+#endif
 
 /* A tile is `rows` rows by `vectors` vectors, numbers that the compiler knows. A single row has two
- * sums for each vector, so that additions wait less for each other. */
+ * sums for each vector where additions wait for each other. */
 typedef struct tile_size {
     int rows, vectors;
+    /* The size of a weight. */
+    int bytes;
 } tile_size;
+
+Q_INLINE int64_t weight_group(int bytes)
+{
+    return (int64_t)QI_LANES * QI_DOT * bytes;
+}
 
 /* Group k of a tile whose weights begin at m. */
 Q_INLINE void tile_group(qi *sum, const qn_q_recurrent_product *p, const uint8_t *const *x,
@@ -57,7 +75,7 @@ Q_INLINE void tile_group(qi *sum, const qn_q_recurrent_product *p, const uint8_t
     qi w[TILE_VECTORS];
 #pragma GCC unroll 4
     for (int v = 0; v < size.vectors; v++)
-        w[v] = weights_at(m + (v * p->groups + k) * WEIGHT_GROUP);
+        w[v] = weights_at(m + (v * p->groups + k) * weight_group(size.bytes), size.bytes);
 #pragma GCC unroll 4
     for (int r = 0; r < size.rows; r++) {
         const qi pair = qi_broadcast(x[r] + 4 * k);
@@ -80,11 +98,10 @@ Q_INLINE void tile_end(const qi *sum, const qn_q_recurrent_product *p, int64_t r
     }
 }
 
-Q_INLINE void tile(const qn_q_recurrent_product *p, int64_t row, int64_t first, int rows,
-                   int vectors)
+Q_INLINE void tile(const qn_q_recurrent_product *p, int64_t row, int64_t first, tile_size size)
 {
-    const tile_size size = {rows, vectors};
-    const uint8_t *m = p->m + first * p->groups * WEIGHT_GROUP, *x[TILE_ROWS];
+    const int rows = size.rows, vectors = size.vectors;
+    const uint8_t *m = p->m + first * p->groups * weight_group(size.bytes), *x[TILE_ROWS];
     qi sum[TILE_ROWS * TILE_VECTORS], second[TILE_VECTORS];
     int64_t k = 0;
     for (int i = 0; i < rows * vectors; i++)
@@ -93,33 +110,43 @@ Q_INLINE void tile(const qn_q_recurrent_product *p, int64_t row, int64_t first, 
         second[i] = qi_set(0);
     for (int r = 0; r < rows; r++)
         x[r] = p->x[row + r];
-    for (; rows == 1 && k + 2 <= p->groups; k += 2) {
+    for (; WAITS && rows == 1 && k + 2 <= p->groups; k += 2) {
         tile_group(sum, p, x, m, k, size);
         tile_group(second, p, x, m, k + 1, size);
     }
     for (; k < p->groups; k++)
         tile_group(sum, p, x, m, k, size);
-    for (int i = 0; i < vectors && rows == 1; i++)
+    for (int i = 0; WAITS && i < vectors && rows == 1; i++)
         sum[i] = qi_add(sum[i], second[i]);
     tile_end(sum, p, row, first, size);
 }
 
-Q_INLINE void tiles(const qn_q_recurrent_product *p, int64_t first, int vectors)
+Q_INLINE void tiles(const qn_q_recurrent_product *p, int64_t first, int vectors, int bytes)
 {
     int64_t row = 0;
     for (; row + TILE_ROWS <= p->rows; row += TILE_ROWS)
-        tile(p, row, first, TILE_ROWS, vectors);
+        tile(p, row, first, (tile_size){TILE_ROWS, vectors, bytes});
     for (; row < p->rows; row++)
-        tile(p, row, first, 1, vectors);
+        tile(p, row, first, (tile_size){1, vectors, bytes});
+}
+
+Q_INLINE void product(const qn_q_recurrent_product *p, int bytes)
+{
+    int64_t v = 0;
+    for (; v + TILE_VECTORS <= p->vectors; v += TILE_VECTORS)
+        tiles(p, v, TILE_VECTORS, bytes);
+    for (; v < p->vectors; v++)
+        tiles(p, v, 1, bytes);
 }
 
 static void product_int8(const qn_q_recurrent_product *p)
 {
-    int64_t v = 0;
-    for (; v + TILE_VECTORS <= p->vectors; v += TILE_VECTORS)
-        tiles(p, v, TILE_VECTORS);
-    for (; v < p->vectors; v++)
-        tiles(p, v, 1);
+    product(p, WEIGHT_BYTES);
+}
+
+static void product_short(const qn_q_recurrent_product *p)
+{
+    product(p, 2);
 }
 
 /* A row by a vector of weights of 16 bits. */
@@ -320,7 +347,8 @@ const qn_q_recurrent_kernels Q_NAME(qn_q_recurrent_kernels) = {
     .lanes = QI_LANES,
     .dot = QI_DOT,
     .weight_bytes = WEIGHT_BYTES,
-    .product = {product_int8, product_int16},
+    .short_below = SHORT_BELOW,
+    .product = {product_int8, product_int16, product_short},
     .steps = steps,
     .reset = reset_step,
 };

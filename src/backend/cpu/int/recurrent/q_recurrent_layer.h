@@ -46,6 +46,9 @@ typedef struct qn_qrl {
     qn_qrl_sizes n;
     /* The last one: a DynamicQuantizeLSTM. */
     bool backward, by_batch, is_wide, is_dynamic;
+    /* Which of the products, and the bytes of a weight where no side has 16 bits. */
+    qn_qrl_product product;
+    int weight_bytes;
     /* How X and the state are stored, and the zero point of X so. */
     qn_q_recurrent_form x, h;
     double x_zero;
@@ -71,7 +74,7 @@ static inline int64_t qn_qrl_dot(const qn_qrl *s)
 /* Bytes of a vector of packed weights of so many groups. */
 static inline int64_t qn_qrl_vector(const qn_qrl *s, int64_t groups)
 {
-    const int64_t bytes = s->is_wide ? 2 * (int64_t)sizeof(int16_t) : s->kernels->weight_bytes;
+    const int64_t bytes = s->is_wide ? 2 * (int64_t)sizeof(int16_t) : s->weight_bytes;
     return groups * s->kernels->lanes * qn_qrl_dot(s) * bytes;
 }
 static inline size_t qn_qrl_sum_size(const qn_qrl *s)

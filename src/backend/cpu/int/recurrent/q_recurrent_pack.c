@@ -39,7 +39,7 @@ static void put_weight(uint8_t *to, const qn_qrl *s, int64_t lane, int64_t k, in
         qn_store_i64(to, QN_INT16, 2 * group + i, &high, 1);
         qn_store_i64(to, QN_INT16, 2 * group + lanes * dot + i, &low, 1);
     } else {
-        qn_store_i64(to, s->kernels->weight_bytes == 1 ? QN_INT8 : QN_INT16, group + i, &w, 1);
+        qn_store_i64(to, s->weight_bytes == 1 ? QN_INT8 : QN_INT16, group + i, &w, 1);
     }
 }
 

@@ -96,7 +96,7 @@ static void product_range(const void *opaque, int64_t first, int64_t last)
     part.m += first * vector;
     part.sums += columns;
     part.vectors = last - first;
-    s->kernels->product[s->is_wide](&part);
+    s->kernels->product[s->product](&part);
 }
 
 /* All of a product from vector `first` on. */
