@@ -13,6 +13,18 @@ static bool is_softmax(const qn_value *value)
            qn_softmax_axis(node->attrs, value->type.rank) == 1;
 }
 
+/* One score for each class: [batch, classes], perhaps with dims of 1 behind. */
+static bool is_classification(qn_grad_job *job, const qn_value *x)
+{
+    int64_t dims[QN_MAX_RANK];
+    if (!qn_grad_dims(job, dims, x))
+        return false;
+    bool fits = x->type.rank >= 2 && qn_dtype_is_float(x->type.dtype) && dims[1] > 1;
+    for (int32_t d = 2; d < x->type.rank; d++)
+        fits = fits && dims[d] == 1;
+    return fits;
+}
+
 /* [batch, classes] before a Softmax */
 static qn_value *logits_of(qn_grad_job *job, qn_value *scores)
 {
@@ -20,10 +32,7 @@ static qn_value *logits_of(qn_grad_job *job, qn_value *scores)
     qn_value *x = is_softmax(scores) ? scores->producer->in[0] : scores;
     if (!qn_grad_dims(job, dims, x))
         return NULL;
-    bool fits = x->type.rank >= 2 && qn_dtype_is_float(x->type.dtype) && dims[1] > 1;
-    for (int32_t d = 2; d < x->type.rank; d++)
-        fits = fits && dims[d] == 1;
-    if (!fits) {
+    if (!is_classification(job, x)) {
         qn_grad_fail(job, "the output '%s' does not hold one score for each class", scores->name);
         return NULL;
     }
@@ -111,6 +120,22 @@ static qn_value *divergence(qn_grad_job *job, qn_value *logits, qn_value *teache
     return qn_grad_scale(job, cross_entropy(job, p, difference), t * t);
 }
 
+/* The mean square of the difference of both networks' outputs, whatever they mean. */
+static qn_value *distance(qn_grad_job *job, qn_value *scores, qn_value *teacher)
+{
+    int64_t axes[QN_MAX_RANK], dims[QN_MAX_RANK], count = 1;
+    if (!qn_grad_dims(job, dims, scores))
+        return NULL;
+    for (int32_t d = 0; d < scores->type.rank; d++) {
+        axes[d] = d;
+        count *= dims[d];
+    }
+    qn_value *apart = qn_grad_sub(job, scores, teacher);
+    qn_value *sum = qn_grad_reduce(job, &qn_op_ReduceSum, qn_grad_mul(job, apart, apart), axes,
+                                   (size_t)scores->type.rank);
+    return qn_grad_reshape(job, qn_grad_scale(job, sum, 1 / (double)count), NULL, 0);
+}
+
 /* ---- All of it ------------------------------------------------------------------------------- */
 
 qn_status qn_train_loss_add(qn_train_loss *out, qn_graph *graph, qn_value *scores,
@@ -122,6 +147,10 @@ qn_status qn_train_loss_add(qn_train_loss *out, qn_graph *graph, qn_value *score
     if (!scores->producer)
         return qn_fail(graph->ctx, QN_E_UNSUPPORTED, "the output '%s' is computed by no node",
                        scores->name);
+    if (share == 1 && !is_classification(&job, scores)) {
+        out->loss = distance(&job, scores, teacher);
+        return job.status;
+    }
     qn_value *logits = logits_of(&job, scores);
     out->classes = logits ? logits->type.dims[1].value : 0;
     if (share < 1 && job.status == QN_OK) {

@@ -111,11 +111,29 @@ static qn_status resume(job *j)
     return QN_OK;
 }
 
+static qn_status shapes_of(qn_input_shape **out, job *j)
+{
+    const qn_batches *b = &j->batches;
+    *out = qn_arena_array(&j->arena, b->n_inputs + 1, sizeof **out);
+    QN_TRY_ALLOC(j->ctx, *out);
+    for (size_t i = 0; i < b->n_inputs; i++) {
+        qn_input_shape *shape = &(*out)[i];
+        shape->name = b->infos[i].name;
+        shape->rank = b->tensors[i].rank;
+        memcpy(shape->dims, b->tensors[i].dims, sizeof shape->dims);
+    }
+    return QN_OK;
+}
+
 static qn_status prepare(job *j)
 {
-    const qn_training_settings settings = settings_of(j->options);
+    qn_training_settings settings = settings_of(j->options);
+    qn_input_shape *shapes;
     QN_TRY(find_files(j));
     QN_TRY(open_data(j));
+    QN_TRY(shapes_of(&shapes, j));
+    settings.shapes = shapes;
+    settings.n_shapes = j->batches.n_inputs;
     QN_TRY(qn_training_create(&j->training, j->ctx, j->model, &settings));
     if (j->training->has_labels)
         QN_TRY(qn_batches_check_labels(&j->batches, j->training->classes));

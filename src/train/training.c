@@ -122,6 +122,8 @@ static qn_status make(qn_training *t, qn_model *model, const qn_training_setting
     qn_graph_options bound = QN_GRAPH_OPTIONS_INIT;
     qn_model *work;
     bound.batch = s->batch;
+    bound.shapes = s->shapes;
+    bound.n_shapes = s->n_shapes;
     QN_TRY(qn_prepare_optimized(&t->base, t->ctx, model, &open, QN_PURPOSE_TRAIN, NULL));
     t->n_model_inputs = t->base->graph->n_inputs;
     QN_TRY(qn_prepare_shapes(&work, t->ctx, t->base, &bound, true));

@@ -9,8 +9,10 @@
 typedef struct qn_training_settings {
     qn_optimizer_settings optimizer;
     qn_loss_settings loss;
-    /* Samples of a step; threads 0: the context's */
+    /* Samples of a step, and the shapes of the inputs with them; threads 0: the context's */
     int64_t batch;
+    const qn_input_shape *shapes;
+    size_t n_shapes;
     int threads;
     /* NULL: the fastest */
     const char *backend;
