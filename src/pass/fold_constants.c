@@ -6,8 +6,9 @@
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* A result much larger than its inputs (a filled tensor, an expanded one) is cheaper to compute. */
-enum { ALWAYS_SMALL = 64 * 1024, MOST_GROWTH = 4 };
+/* A result much larger than its inputs (a filled tensor, an expanded one) is cheaper to compute,
+ * unless arithmetic makes it, such as the masks that exporters compute from shapes. */
+enum { ALWAYS_SMALL = 64 * 1024, COMPUTED_SMALL = 1024 * 1024, MOST_GROWTH = 4 };
 
 static size_t bytes_of(const qn_tensor *tensor)
 {
@@ -25,7 +26,8 @@ static bool worth_it(const qn_node *node)
     size_t in = 0;
     for (int32_t i = 0; i < node->n_in; i++)
         in += node->in[i] ? bytes_of(node->in[i]->data) : 0;
-    const size_t most = QN_MAX(ALWAYS_SMALL, in * MOST_GROWTH);
+    const bool computed = (node->op->flags & QN_OP_ELEMENTWISE) && node->n_in > 1;
+    const size_t most = QN_MAX(computed ? COMPUTED_SMALL : ALWAYS_SMALL, in * MOST_GROWTH);
     for (int32_t o = 0; o < node->n_out; o++) {
         qn_tensor shape = {.dtype = QN_UNDEFINED};
         if (!node->out[o])

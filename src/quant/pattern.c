@@ -98,11 +98,19 @@ static bool writes(const qn_node *node, const char *name)
     return node->n_out > 0 && node->out[0] && strcmp(node->out[0]->name, name) == 0;
 }
 
+static const char *why_slow(const qn_node *node)
+{
+    return node->op == &qn_op_LayerNormalization
+               ? "it is as fast in float, and the outputs are more exact"
+               : "it is slower in integers than in float";
+}
+
+/* why: NULL: for its speed */
 static void apply_found(qn_quantizer *q, const char *name, const char *why)
 {
     for (size_t i = 0; i < q->n_nodes; i++) {
         if (writes(q->nodes[i].node, name))
-            leave_float(&q->nodes[i], why);
+            leave_float(&q->nodes[i], why ? why : why_slow(q->nodes[i].node));
     }
 }
 
@@ -183,7 +191,7 @@ qn_status qn_patterns_apply(qn_quantizer *q)
     for (size_t i = 0; i < slow; i++)
         QN_TRY(apply_float(q, s->keep_float[i]));
     for (size_t i = slow; i < sensitive; i++)
-        apply_found(q, s->keep_float[i], "it is slower in integers than in float");
+        apply_found(q, s->keep_float[i], NULL);
     for (size_t i = sensitive; i < s->n_float; i++)
         apply_found(q, s->keep_float[i], "the outputs are too sensitive to it in 8 bits");
     for (size_t i = 0; i < s->n_widths; i++)

@@ -298,30 +298,37 @@ static void list_slow(const char **names, size_t *count, const qn_layer_times *t
     }
 }
 
-/* The patterns there are and the slow layers' values, in front of those that are sensitive; *added
- * of them. */
+qn_status qn_leave_values(qn_quant_settings *rules, qn_context *ctx, qn_arena *arena,
+                          const char *const *names, size_t count)
+{
+    const size_t given = rules->n_float - rules->n_sensitive;
+    const char **all = qn_arena_array(arena, rules->n_float + count + 1, sizeof *all);
+    QN_TRY_ALLOC(ctx, all);
+    for (size_t i = 0; i < given; i++)
+        all[i] = rules->keep_float[i];
+    for (size_t i = 0; i < count; i++) {
+        all[given + i] = qn_arena_text(arena, names[i], strlen(names[i]));
+        QN_TRY_ALLOC(ctx, all[given + i]);
+    }
+    for (size_t i = given; i < rules->n_float; i++)
+        all[i + count] = rules->keep_float[i];
+    rules->keep_float = all;
+    rules->n_float += count;
+    rules->n_slow += count;
+    return QN_OK;
+}
+
+/* The slow layers' values, *added of them. */
 static qn_status add_slow(qn_quant_settings *rules, size_t *added, const qn_layer_times *times,
                           const qn_quantized_model *made, qn_arena *arena)
 {
-    const size_t given = rules->n_float - rules->n_sensitive;
-    size_t most = rules->n_float + 1;
+    size_t most = 1;
     for (size_t i = 0; i < times->n_layers; i++)
         most += times->layers[i].n_inside;
-    const char **all = qn_arena_array(arena, most, sizeof *all);
-    QN_TRY_ALLOC(made->ctx, all);
-    for (size_t i = 0; i < given; i++)
-        all[i] = rules->keep_float[i];
-    list_slow(&all[given], added, times, made);
-    for (size_t i = given; i < given + *added; i++) {
-        all[i] = qn_arena_text(arena, all[i], strlen(all[i]));
-        QN_TRY_ALLOC(made->ctx, all[i]);
-    }
-    for (size_t i = given; i < rules->n_float; i++)
-        all[i + *added] = rules->keep_float[i];
-    rules->keep_float = all;
-    rules->n_float += *added;
-    rules->n_slow += *added;
-    return QN_OK;
+    const char **names = qn_arena_array(arena, most, sizeof *names);
+    QN_TRY_ALLOC(made->ctx, names);
+    list_slow(names, added, times, made);
+    return qn_leave_values(rules, made->ctx, arena, names, *added);
 }
 
 /* One round; *better tells whether the model at hand is another now. */

@@ -39,6 +39,10 @@ bool qn_layer_is_slow(const qn_layer_times *times, const qn_layer_time *layer);
 /* The times of whole runs, and the slow layers. */
 void qn_layer_times_report(qn_item *root, const qn_layer_times *times);
 
+/* Adds names of values to those that the rules leave float for their speed; copies are made in the
+ * arena. */
+QN_MUST_CHECK qn_status qn_leave_values(qn_quant_settings *rules, qn_context *ctx, qn_arena *arena,
+                                        const char *const *names, size_t count);
 /* Leaves slow layers float, as long as that makes the whole faster by `take`. *made is then the
  * fastest model seen, and *times its times; the arena has its settings' strings. */
 QN_MUST_CHECK qn_status qn_faster_layers_search(qn_layer_times *times, qn_quantized_model *made,

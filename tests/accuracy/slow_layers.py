@@ -84,6 +84,29 @@ def check_nets(folder):
     return wrong
 
 
+def check_wild(folder):
+    """A network whose integers only move in front of what is slow: the step has another name than the tensor."""
+    path = os.path.join(folder, "points.onnx")
+    os.symlink(wild.filled("points"), path)
+    wild.save_samples(path[:-5] + ".npz", wild.samples(path, 4, seed=7))
+    found = wild.integers_in_reference(quantized(path)[0], wild.in_reference(wild.steps_of(path)))
+    return [f"points: integers in reference kernels: {found}"] if found else []
+
+
+def check_norms(folder):
+    """Sums of all layers that are rounded to 8 bits again and again are what a transformer loses most by."""
+    path = os.path.join(folder, "gpt.onnx")
+    os.symlink(wild.filled("gpt"), path)
+    wild.save_samples(path[:-5] + ".npz", wild.samples(path, 4, seed=7))
+    file, left = quantized(path)
+    norms = [row for row in left if row["operator"] == "LayerNormalization"]
+    feeds = wild.samples(path, 2, seed=99)
+    truth = wild.quench_outputs(path, feeds)
+    errors = [wild.error(wild.quench_outputs(made, feeds), truth) for made in (file, quantized(path, "-b", "8")[0])]
+    print(f"gpt: {len(norms)} norms in float, error {errors[0]:.4f}, with -b 8 {errors[1]:.4f}")
+    return [] if norms and errors[0] < 0.8 * errors[1] else ["gpt: norms in float do not make it more exact"]
+
+
 def check_costs(folder):
     """Single steps are off by cache and instruction set; most are within a factor of four of what the machine makes of
     the model's unit, which is another one on every CPU."""
@@ -93,7 +116,10 @@ def check_costs(folder):
         os.symlink(wild.filled(name), path)
         wild.save_samples(path[:-5] + ".npz", wild.samples(path, 4, seed=7))
         for file in (path, quantized(path)[0]):
-            ratios += [step["estimate_ms"] / step["ms"] for step in wild.steps_of(file) if step["ms"] > 0.01]
+            runs = [wild.steps_of(file) for _ in range(3)]  # other work on the machine makes single steps slow
+            for same in zip(*runs):
+                ms = min(step["ms"] for step in same)
+                ratios += [same[0]["estimate_ms"] / ms] if ms > 0.01 else []
     unit = statistics.median(ratios)
     near = sum(1 for ratio in ratios if unit / 4 < ratio < unit * 4)
     print(f"{near} of {len(ratios)} estimates are within a factor of four; the unit is {unit:.2f}")
@@ -102,7 +128,7 @@ def check_costs(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        wrong = check_nets(folder) + check_costs(folder)
+        wrong = check_nets(folder) + check_wild(folder) + check_norms(folder) + check_costs(folder)
     for line in wrong:
         print("wrong:", line)
     return 1 if wrong else 0
