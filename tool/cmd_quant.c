@@ -1,4 +1,5 @@
 /* quench quant: a float model and data in, an integer model out. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,10 +98,13 @@ static qn_status make_template(qn_report **out, cli_work *cli, qn_model *model,
     return qn_mix_template(out, cli->ctx, model, &o);
 }
 
-static qn_status quant(qn_report **out, cli_work *cli, qn_model *model, const job_values *job)
+static qn_status quant_with(qn_report **out, cli_work *cli, qn_model *model, const job_values *job,
+                            const char *given)
 {
     const quant_values *v = job->v;
     qn_quantize_options o = quantize_options(v);
+    if (*given)
+        o.given = given + 1; /* behind a blank */
     const qn_eval_options eval = eval_options(v);
     qn_goal goal = v->goal;
     goal.eval = &eval;
@@ -112,6 +116,14 @@ static qn_status quant(qn_report **out, cli_work *cli, qn_model *model, const jo
     if (v->own.list)
         return qn_quantize_list(out, cli->ctx, model, &o);
     return run_strategies(out, cli, model, &o, job);
+}
+
+static qn_status quant(qn_report **out, cli_work *cli, qn_model *model, const job_values *job)
+{
+    char *given = quant_given(job->v);
+    const qn_status status = given ? quant_with(out, cli, model, job, given) : QN_E_NOMEM;
+    free(given);
+    return status;
 }
 
 static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model, const void *parsed)

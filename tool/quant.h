@@ -40,6 +40,9 @@ QN_MUST_CHECK qn_status quant_edit(qn_model **out, cli_work *cli, qn_model *mode
                                    const quant_values *v);
 /* The batch of the file; 0: as the float model has it. Chips run fixed ones only. */
 int64_t quant_file_batch(const quant_values *v, const qn_model *model);
+/* What changes the model besides its scales, as it would be typed, each word behind a blank; to be
+ * freed. NULL: out of memory. */
+char *quant_given(const quant_values *v);
 /* Does the work; for the commands that begin with it. */
 int quant_run(cli_work *cli, const void *values);
 /* Its groups of options. */

@@ -88,11 +88,13 @@ static bool check_numbers(const quant_values *v, const cli_command *command)
                        quant_options_of(v)->bits == 16;
     const bool limit =
         !cli_given(v, command, "layer-threshold") || quant_options_of(v)->norm_limit > 0;
+    char typed[CLI_TYPED_SIZE];
     if (!width)
-        cli_error("quant: --bit-width: '%lld' is neither 8 nor 16",
-                  (long long)quant_options_of(v)->bits);
+        cli_error("quant: %s: '%lld' is neither 8 nor 16",
+                  cli_typed(typed, v, command, "bit-width"), (long long)quant_options_of(v)->bits);
     else if (!limit)
-        cli_error("quant: --layer-threshold: it must be more than 0");
+        cli_error("quant: %s: it must be more than 0",
+                  cli_typed(typed, v, command, "layer-threshold"));
     return width && limit;
 }
 
@@ -357,7 +359,7 @@ static void note_idle(const quant_values *v, const cli_command *command)
 static bool check_model(const quant_values *v)
 {
     const size_t named = v->common.arguments.count + (v->own.model != NULL);
-    if (named != 1 && (!named || !cli_refuse_stray(&v->common)))
+    if (named != 1 && (!named || !cli_refuse_stray(&v->common, &cli_cmd_quant)))
         cli_error("quant: name one model: quench quant -m MODEL");
     return named == 1;
 }

@@ -151,6 +151,8 @@ typedef struct qn_quant_settings {
     /* The steps of 16-bit tables as a power of two (QN_NUMERICS_TABLE_BITS); 0: a table has every
      * number. */
     int table_bits;
+    /* What else changes the model, in the words of a caller; NULL: nothing. */
+    const char *given;
 } qn_quant_settings;
 
 /* ---- The quantizer: what is known of each node and value ------------------------------------- */

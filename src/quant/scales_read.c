@@ -123,7 +123,7 @@ static qn_status read_head(qn_scales *s)
         "format",        "version",    "model",       "data",    "target",   "bits",
         "method",        "percentile", "refinements", "float",   "widths",   "inputs",
         "unified",       "table_bits", "mix",         "tensors", "balances", "layers",
-        "reduced_range", "bits_asked", NULL};
+        "reduced_range", "bits_asked", "given",       NULL};
     const qn_json_place root = qn_json_root(s->document);
     QN_TRY(check_version(&root));
     QN_TRY(qn_json_only(&root, keys));
@@ -178,15 +178,43 @@ void qn_scales_free(qn_scales *scales)
     qn_free(scales->ctx, scales);
 }
 
-qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model)
+/* What the scales were made with, where it is not what is given now: "" with nothing. NULL: it is,
+ * or an older file does not tell. */
+static qn_status find_difference(const char **out, const qn_json_place *root, const char *given)
+{
+    qn_json_place item;
+    const char *before = NULL;
+    *out = NULL;
+    if (!qn_json_find(&item, root, "given"))
+        return QN_OK;
+    QN_TRY(qn_json_get_text(&before, &item));
+    if (strcmp(before, given ? given : "") != 0)
+        *out = before;
+    return QN_OK;
+}
+
+qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model, const char *given)
 {
     const qn_json_place root = qn_json_root(scales->document);
     qn_json_place item;
-    if (qn_fingerprint_same(scales->model, model))
+    const char *before;
+    const bool same = qn_fingerprint_same(scales->model, model);
+    QN_TRY(find_difference(&before, &root, given));
+    if (same && before && *before)
+        qn_log(scales->ctx, QN_LOG_NOTE,
+               "the scales were made with %s: without the same the model is another one", before);
+    else if (same && before)
+        qn_log(scales->ctx, QN_LOG_NOTE,
+               "the scales were made without %s, with which the model is another one", given);
+    if (same)
         return QN_OK;
     QN_TRY(qn_json_member(&item, &root, "model"));
-    return qn_json_fail(
-        &item, QN_E_INVALID,
-        "the scales are of another model: quantize this one with its data; what "
-        "changed the model then (`mean` and `std`, `outputs`) is to be given again");
+    if (before && *before)
+        return qn_json_fail(&item, QN_E_INVALID,
+                            "the scales are of another model: they were made with %s, which is to "
+                            "be given again",
+                            before);
+    return qn_json_fail(&item, QN_E_INVALID,
+                        "the scales are of another model: quantize this one with its data%s%s",
+                        before ? "; they were made without " : "", before ? given : "");
 }

@@ -165,6 +165,7 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put_text(w, root, "model", qn_fingerprint_format(print, model));
     put_text(w, root, "data", qn_fingerprint_format(print, data));
     put_text(w, root, "target", s->profile->name);
+    put_text(w, root, "given", s->given ? s->given : "");
     put(w, root, "bits", qn_json_int(s->bits));
     put_text(w, root, "method", w->params->method->name);
     if (strcmp(w->params->method->name, "percentile") == 0 ||

@@ -137,7 +137,7 @@ qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
     QN_TRY(qn_calibration_open(&j->data, ctx, model, &options->calibrate));
     QN_TRY(qn_nan_check(ctx, j->data.real->graph));
     if (j->scales)
-        QN_TRY(qn_scales_check(j->scales, j->data.print));
+        QN_TRY(qn_scales_check(j->scales, j->data.print, options->given));
     if (j->mix)
         QN_TRY(check_mix(j, model));
     QN_TRY(qn_quantize_rules(&j->ruled, &j->input, &j->settings));

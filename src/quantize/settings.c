@@ -22,7 +22,8 @@ static qn_status settings_of(qn_quant_settings *out, qn_context *ctx, const qn_q
                                .input_types = o->input_types,
                                .n_input_types = o->n_input_types,
                                .dynamic = o->dynamic != 0,
-                               .real_outputs = o->real_outputs != 0};
+                               .real_outputs = o->real_outputs != 0,
+                               .given = o->given};
     if (!qn_width_is_computed(out->bits)) {
         char list[64];
         qn_width_list(list, sizeof list);
@@ -94,5 +95,6 @@ qn_status qn_quantize_settings_init(qn_quantize_settings *out, const qn_quantize
         return choose_params(out, ctx, o);
     *out = (qn_quantize_settings){input->scales->settings, input->scales->params};
     out->rules.real_outputs = o->real_outputs != 0;
+    out->rules.given = o->given;
     return QN_OK;
 }
