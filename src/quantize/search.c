@@ -52,15 +52,15 @@ void qn_search_close(qn_search *s)
 static qn_status check_runs(const qn_quantize_input *input)
 {
     const qn_quantize_options *o = input->options;
-    if (o->goal && input->data->fed && !input->data->with_data)
+    if (o->accuracy_budget && input->data->fed && !input->data->with_data)
         return qn_fail(input->ctx, QN_E_OPTION,
                        "max_drop: random numbers tell nothing, it needs `data`");
-    if (input->data->fed || (!o->fastest && !o->goal && !o->fix_worst))
+    if (input->data->fed || (!o->fastest && !o->accuracy_budget && !o->fix_worst))
         return QN_OK;
     return qn_fail(input->ctx, QN_E_OPTION, "%s: beside statistics it needs `data` too",
-                   o->goal        ? "max_drop"
-                   : o->fix_worst ? "fix_worst"
-                                  : "fastest");
+                   o->accuracy_budget ? "max_drop"
+                   : o->fix_worst     ? "fix_worst"
+                                      : "fastest");
 }
 
 static qn_status check_repair(const qn_quantize_input *input)
@@ -144,7 +144,7 @@ qn_status qn_quantize_decide(qn_quantize_result *out, qn_search *s)
         QN_TRY(leave_slow(s));
     }
     QN_TRY(qn_layers_find(&layers, s));
-    if (o->goal)
+    if (o->accuracy_budget)
         return qn_accuracy_budget_search(out, s, &layers);
     QN_TRY(qn_mixed_precision_search(out, s, &layers));
     /* Beside layers that became float others may not be worth their integers any more. */

@@ -7,6 +7,13 @@
 #include "fuzz/file.h"
 #include "import/import.h"
 
+/* libhdf5 does not give all memory back that damaged files make it take. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libhdf5";
+}
+
 static inline void fuzz_caffe(const void *text, size_t length, const uint8_t *weights, size_t size)
 {
     /* The model would unmap its file. Bytes that do not begin a page are never mapped ones. */

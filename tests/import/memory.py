@@ -1,11 +1,14 @@
 """memory.py: converting a model of 100 MB takes at most 1.5 times the file in memory, and less than two seconds of processor time.
-The files are made here, in the frameworks' forms, layer by layer: Caffe's weights are written as they are, and TensorFlow's are
-transposed, tensor by tensor. A process begins with the memory that its parent had at most, so that this one must stay small."""
+The files are made here, in the frameworks' forms, layer by layer: Caffe's and PyTorch's weights are written as they are, and
+TensorFlow's are transposed, tensor by tensor. A process begins with the memory that its parent had at most, so that this one must
+stay small."""
 
+import json
 import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 
@@ -65,6 +68,37 @@ def caffe(folder):
     return path, [path, weights]
 
 
+# ---- PyTorch: an archive of torch.export ---------------------------------------------------------
+
+def sized(dims):
+    return [{"as_int": dim} for dim in dims]
+
+
+def named(name):
+    return {"as_tensor": {"name": name}}
+
+
+def pytorch(folder):
+    path = os.path.join(folder, "net.pt2")
+    shape, config, nodes, specs = (CHANNELS, CHANNELS, 3, 3), {}, [], []
+    with zipfile.ZipFile(path, "w") as archive:
+        for i in range(LAYERS):
+            archive.writestr(f"net/data/weights/weight_{i}", kernel(i, shape).tobytes())
+            meta = {"dtype": 7, "sizes": sized(shape), "strides": sized((CHANNELS * 9, 9, 3, 1)), "storage_offset": {"as_int": 0}}
+            config[f"w{i}"] = {"path_name": f"weight_{i}", "use_pickle": False, "tensor_meta": meta}
+            specs.append({"parameter": {"arg": {"name": f"p{i}"}, "parameter_name": f"w{i}"}})
+            arguments = {"input": named(f"y{i - 1}" if i else "x"), "weight": named(f"p{i}"), "padding": {"as_ints": [1, 1]}}
+            nodes.append({"target": "torch.ops.aten.conv2d.default", "outputs": [named(f"y{i}")],
+                          "inputs": [{"name": key, "arg": value} for key, value in arguments.items()]})
+        specs.append({"user_input": {"arg": named("x")}})
+        signature = {"input_specs": specs, "output_specs": [{"user_output": {"arg": named(f"y{LAYERS - 1}")}}]}
+        graph = {"nodes": nodes, "tensor_values": {"x": {"dtype": 7, "sizes": sized((1, CHANNELS, 16, 16))}}}
+        archive.writestr("net/models/model.json", json.dumps({"graph_module": {"graph": graph, "signature": signature}}))
+        archive.writestr("net/data/weights/model_weights_config.json", json.dumps({"config": config}))
+        archive.writestr("net/archive_format", "pt2")
+    return path, [path]
+
+
 def measure(make):
     """(memory in parts of the files, seconds)"""
     with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +115,7 @@ def measure(make):
 
 def main():
     wrong = 0
-    for make in (tensorflow, caffe):
+    for make in (tensorflow, caffe, pytorch):
         memory, seconds = measure(make)
         good = memory <= MOST_MEMORY and seconds < MOST_SECONDS
         wrong += not good

@@ -37,6 +37,8 @@ static const char *detect(const qn_model_source *source)
         return "a network of Caffe (prototxt)";
     if (qn_detect_ending(source, ".caffemodel.h5"))
         return "weights of Caffe";
+    if (qn_caffe_is_mean(file))
+        return "a mean image of Caffe (binaryproto)";
     return is_weights(file) ? "weights of Caffe (caffemodel)" : NULL;
 }
 
@@ -166,9 +168,21 @@ static qn_status add_outputs(qn_caffe_net *net)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
+static qn_status refuse_mean(qn_caffe_net *net, qn_string file)
+{
+    char means[QN_CAFFE_MEAN_TEXT];
+    QN_TRY(qn_caffe_read_mean(means, net->ctx, file.text, file.length));
+    return qn_fail(net->ctx, QN_E_FORMAT,
+                   "this is a mean image of Caffe, no model; preprocessing takes the means of its "
+                   "channels, mean=%s",
+                   means);
+}
+
 static qn_status read_text(qn_caffe_net *net, const qn_model_source *source)
 {
     const qn_string file = {(const char *)source->map.data, source->map.size};
+    if (qn_caffe_is_mean(file))
+        return refuse_mean(net, file);
     if (is_weights(file) || qn_detect_ending(source, ".caffemodel.h5"))
         return qn_fail(net->ctx, QN_E_FORMAT,
                        "these are weights of Caffe; give the network's .prototxt as the model, and "

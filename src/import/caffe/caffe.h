@@ -170,6 +170,19 @@ QN_MUST_CHECK qn_status qn_caffe_transpose(qn_value **out, qn_caffe_net *net, qn
 QN_MUST_CHECK qn_status qn_caffe_cast(qn_value **out, qn_caffe_net *net, qn_value *x,
                                       qn_dtype dtype);
 
+/* ---- Mean images (mean.c) -------------------------------------------------------------------- */
+
+/* Room for the means of all channels as text, "104/117/123". */
+enum { QN_CAFFE_MEAN_TEXT = 512 };
+
+bool qn_caffe_is_mean(qn_string file);
+QN_MUST_CHECK qn_status qn_caffe_read_mean(char out[QN_CAFFE_MEAN_TEXT], qn_context *ctx,
+                                           const void *data, size_t size);
+/* The means are those of a file that a network names, in the network's folder; empty where there is
+ * none that can be read. */
+void qn_caffe_find_mean(char out[QN_CAFFE_MEAN_TEXT], qn_context *ctx, const char *network,
+                        qn_string name);
+
 #define CAFFE_OP(name, convert, brief) qn_status convert(qn_caffe_net *, const qn_caffe_layer *);
 #include "import/caffe/operators.def"
 #undef CAFFE_OP

@@ -159,14 +159,17 @@ static void note_transform(const qn_caffe_net *net, const qn_caffe_layer *layer)
 {
     const qn_proto_message *t = qn_caffe_param(layer, QN_CAFFE_LAYER_TRANSFORM);
     const qn_string mean = qn_proto_string(t, QN_CAFFE_TRANSFORM_MEAN_FILE);
-    if (mean.length || qn_proto_count(t, QN_CAFFE_TRANSFORM_MEAN_VALUE) ||
-        qn_proto_has(t, QN_CAFFE_TRANSFORM_SCALE))
-        qn_log(net->ctx, QN_LOG_NOTE,
-               "layer '%s' prepares its data, which the converted model leaves to its caller: "
-               "mean %s%.*s, scale %g",
-               layer->name, mean.length ? "of the file " : "of mean_value",
-               (int)QN_MIN(mean.length, (size_t)200), mean.text,
-               qn_proto_real(t, QN_CAFFE_TRANSFORM_SCALE, 1));
+    char means[QN_CAFFE_MEAN_TEXT];
+    if (!mean.length && !qn_proto_count(t, QN_CAFFE_TRANSFORM_MEAN_VALUE) &&
+        !qn_proto_has(t, QN_CAFFE_TRANSFORM_SCALE))
+        return;
+    qn_caffe_find_mean(means, net->ctx, net->builder.model->path, mean);
+    qn_log(net->ctx, QN_LOG_NOTE,
+           "layer '%s' prepares its data, which the converted model leaves to its caller: mean "
+           "%s%.*s%s%s, scale %g",
+           layer->name, mean.length ? "of the file " : "of mean_value",
+           (int)QN_MIN(mean.length, (size_t)200), mean.text, *means ? ", by channel " : "", means,
+           qn_proto_real(t, QN_CAFFE_TRANSFORM_SCALE, 1));
 }
 
 /* A top that is the same in every run: one number, beside inputs that are data. */

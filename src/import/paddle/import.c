@@ -232,6 +232,10 @@ done:
 
 qn_status qn_paddle_load(qn_model **out, qn_model_source *source)
 {
+    if (qn_paddle_is_parameters(source))
+        return qn_fail(source->ctx, QN_E_FORMAT,
+                       "these are parameters of PaddlePaddle; give the .pdmodel or inference.json "
+                       "beside them as the model, and this file with `weights`");
     return load(out, source, NULL);
 }
 

@@ -23,7 +23,7 @@ static bool is_program(qn_string file)
 
 /* Parameters, one behind the other: version 0, no levels, version 0, then a TensorDesc and its
  * length. */
-static bool is_parameters(const qn_model_source *source)
+bool qn_paddle_is_parameters(const qn_model_source *source)
 {
     static const uint8_t head[16] = {0};
     return source->map.size > 24 && qn_detect_bytes(source, 0, head, sizeof head) &&
@@ -39,7 +39,7 @@ static const char *detect(const qn_model_source *source)
         qn_detect_in_folder(source, "inference.pdmodel") ||
         qn_detect_in_folder(source, "inference.json"))
         return "a folder of a PaddlePaddle model";
-    if (is_parameters(source))
+    if (qn_paddle_is_parameters(source))
         return "parameters of PaddlePaddle; the model is the .pdmodel beside them";
     return is_program(file) ? "a program of PaddlePaddle" : NULL;
 }

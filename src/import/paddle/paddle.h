@@ -83,6 +83,9 @@ QN_MUST_CHECK qn_status qn_paddle_read_pir(qn_paddle_program *p, const void *dat
 /* Brings inputs and outputs into their order. */
 void qn_paddle_sort_ports(qn_paddle_program *p);
 
+/* Whether a file has parameters, one behind the other. */
+bool qn_paddle_is_parameters(const qn_model_source *source);
+
 /* The importer's `load`. */
 QN_MUST_CHECK qn_status qn_paddle_load(qn_model **out, qn_model_source *source);
 

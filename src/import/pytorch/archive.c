@@ -7,6 +7,10 @@
 /* More entries than any model has tensors. */
 enum { MOST_ENTRIES = 1 << 20 };
 
+/* Weights hardly become smaller when somebody packs them: small files may unpack to so many bytes,
+ * others to so many times their own. */
+enum { FREE_BYTES = 1 << 28, MOST_TIMES = 16 };
+
 void qn_torch_archive_init(qn_torch_archive *out, qn_model *model)
 {
     *out = (qn_torch_archive){.ctx = model->ctx, .model = model};
@@ -62,7 +66,8 @@ static qn_status note_entry(qn_torch_archive *archive, const qn_zip_entry *entry
     return qn_names_set(&archive->entries, name, kept);
 }
 
-qn_status qn_torch_archive_open(qn_torch_archive *out, qn_model *model, qn_string data)
+qn_status qn_torch_archive_open(qn_torch_archive *out, qn_model *model, qn_string data,
+                                uint64_t budget)
 {
     qn_zip_cursor cursor = {0, 0};
     qn_zip_entry entry;
@@ -70,6 +75,8 @@ qn_status qn_torch_archive_open(qn_torch_archive *out, qn_model *model, qn_strin
     bool more = true;
     qn_torch_archive_init(out, model);
     QN_TRY(qn_zip_open(&out->zip, model->ctx, (const uint8_t *)data.text, data.length));
+    const uint64_t most = QN_MAX((uint64_t)FREE_BYTES, (uint64_t)data.length * MOST_TIMES);
+    out->zip.budget = QN_MIN(QN_MIN(out->zip.budget, most), budget);
     if (out->zip.count > MOST_ENTRIES)
         return qn_fail(model->ctx, QN_E_FORMAT, "the archive claims %llu entries",
                        (unsigned long long)out->zip.count);
@@ -215,11 +222,11 @@ static qn_status read_loose(qn_torch_value *out, loose_reader *r)
 }
 
 qn_status qn_torch_archive_saved(qn_torch_value *out, qn_torch_archive *archive, qn_model *model,
-                                 qn_string data, const char *name)
+                                 qn_string data, const char *name, uint64_t budget)
 {
     loose_reader loose = {.archive = archive, .name = name, .data = data};
     if (qn_zip_is_archive((const uint8_t *)data.text, data.length)) {
-        QN_TRY(qn_torch_archive_open(archive, model, data));
+        QN_TRY(qn_torch_archive_open(archive, model, data, budget));
         return qn_torch_archive_pickle(out, archive, "data.pkl", "data/");
     }
     qn_torch_archive_init(archive, model);

@@ -20,9 +20,10 @@ typedef struct qn_torch_archive {
     qn_names storages;
 } qn_torch_archive;
 
-/* Closed in any case. The data live as long as the model. */
+/* Closed in any case. The data live as long as the model. PyTorch packs nothing, so that what
+ * unpacks to much more than the file, or than `budget` bytes, is a bomb. */
 QN_MUST_CHECK qn_status qn_torch_archive_open(qn_torch_archive *out, qn_model *model,
-                                              qn_string data);
+                                              qn_string data, uint64_t budget);
 void qn_torch_archive_init(qn_torch_archive *out, qn_model *model);
 void qn_torch_archive_close(qn_torch_archive *archive);
 bool qn_torch_archive_has(const qn_torch_archive *archive, const char *name);
@@ -37,6 +38,7 @@ QN_MUST_CHECK qn_status qn_torch_archive_storage(qn_string *out, qn_torch_archiv
                                                  qn_torch_storage *storage);
 /* Opens what torch.save wrote, an archive with data.pkl or the form before it, and reads it. */
 QN_MUST_CHECK qn_status qn_torch_archive_saved(qn_torch_value *out, qn_torch_archive *archive,
-                                               qn_model *model, qn_string data, const char *name);
+                                               qn_model *model, qn_string data, const char *name,
+                                               uint64_t budget);
 
 #endif

@@ -173,6 +173,31 @@ static qn_status write_in_place(qn_torch_value *out, qn_torch *t, const qn_torch
     return QN_OK;
 }
 
+/* Operators by how their names begin, and what users can do. */
+static qn_status fail_unknown(const qn_aten_call *c, const char *name)
+{
+    static const struct {
+        const char *begin, *hint;
+    } hints[] = {
+        {"quantized", "give the float model, which quench quantizes"},
+        {"quantize_per", "give the float model, which quench quantizes"},
+        {"dequantize", "give the float model, which quench quantizes"},
+        {"higher_order.", "branches and loops that depend on what the input holds are not read"},
+        {"fft_", "compute it before the model"},
+        {"stft", "compute it before the model"},
+        {"istft", "compute it behind the model"},
+        {"linalg_", "compute it outside of the model"},
+        {"rand", "a model has no random numbers: give them as an input"},
+        {"bernoulli", "a model has no random numbers: give them as an input"},
+        {"torchvision.", "compute it outside of the model"},
+    };
+    for (size_t i = 0; i < QN_COUNT_OF(hints); i++) {
+        if (strncmp(name, hints[i].begin, strlen(hints[i].begin)) == 0)
+            return qn_aten_unsupported(c, "the operator '%s' is not read: %s", name, hints[i].hint);
+    }
+    return qn_aten_unsupported(c, "the operator '%s' is not read", name);
+}
+
 /* The function of numbers that a call is: a third argument says how a quotient is rounded, or what
  * a second summand is multiplied by. NULL: none. */
 static const char *number_word(const char *name, const qn_aten_argument *arguments, size_t count)
@@ -201,7 +226,7 @@ static qn_status convert(qn_torch_value *out, qn_torch *t, const char *name,
     if (done)
         return QN_OK;
     if (!c.op)
-        return qn_aten_unsupported(&c, "the operator '%s' is not read", name);
+        return fail_unknown(&c, name);
     QN_TRY(bind(&c, arguments, count));
     QN_TRY(c.op->convert(&c));
     *out = c.result;
@@ -212,12 +237,16 @@ static qn_status convert(qn_torch_value *out, qn_torch *t, const char *name,
 qn_status qn_aten_run(qn_torch_value *out, qn_torch *t, const char *name,
                       const qn_aten_argument *arguments, size_t count)
 {
+    const qn_aten_call unknown = {.t = t, .b = &t->b};
+    bool lost = false;
     *out = QN_TORCH_NOTHING;
-    for (size_t i = 0; i < count; i++) {
-        if (is_lost(&arguments[i].value))
-            return lose(out, t);
-    }
-    const qn_status status = convert(out, t, name, arguments, count);
+    for (size_t i = 0; i < count; i++)
+        lost = lost || is_lost(&arguments[i].value);
+    /* One that nobody knows is told even where what it reads cannot be. */
+    if (lost && (qn_aten_find(name) || qn_torch_is_arithmetic(name)))
+        return lose(out, t);
+    const qn_status status =
+        lost ? fail_unknown(&unknown, name) : convert(out, t, name, arguments, count);
     if (status == QN_OK || t->unranked)
         return status;
     QN_TRY(qn_graph_builder_settle(&t->b, status, NULL, 0));

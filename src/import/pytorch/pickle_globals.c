@@ -143,6 +143,27 @@ static bool is_class(const char *name)
     return strncmp(name, "__torch__.", 10) == 0;
 }
 
+/* What people save that has more than tensors, by how its names begin. */
+static qn_status refuse(qn_pickle *p, const char *whole)
+{
+    static const struct {
+        const char *begin, *hint;
+    } hints[] = {
+        {"torch._utils._rebuild_qtensor", "its weights were quantized by PyTorch: give the float "
+                                          "model, which quench quantizes"},
+        {"torch.nn.modules.", "a module needs its classes: save its weights (state_dict) for a "
+                              "script, or the model with torch.export.save or torch.jit.save"},
+    };
+    for (size_t i = 0; i < QN_COUNT_OF(hints); i++) {
+        if (strncmp(whole, hints[i].begin, strlen(hints[i].begin)) == 0)
+            return qn_pickle_fail(p, QN_E_UNSUPPORTED, "it asks for '%s': %s", whole,
+                                  hints[i].hint);
+    }
+    return qn_pickle_fail(p, QN_E_UNSUPPORTED,
+                          "it asks for '%s'; only tensors are read from pickles, code is never run",
+                          whole);
+}
+
 qn_status qn_pickle_global(qn_pickle *p, const char *module, const char *name)
 {
     const char *whole = qn_arena_format(p->arena, "%s.%s", module, name);
@@ -155,10 +176,7 @@ qn_status qn_pickle_global(qn_pickle *p, const char *module, const char *name)
         return qn_pickle_push(p, &value);
     }
     if (!function_of(whole) && storage_of(whole) == QN_UNDEFINED && !is_class(whole))
-        return qn_pickle_fail(p, QN_E_UNSUPPORTED,
-                              "it asks for '%s'; only tensors are read from pickles, code is never "
-                              "run",
-                              whole);
+        return refuse(p, whole);
     return qn_pickle_push(p, &value);
 }
 

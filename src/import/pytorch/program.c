@@ -101,7 +101,7 @@ static qn_status operator_name(const char **out, qn_torch *t, const char *target
     }
     const char *last = strrchr(name, '.');
     size_t length = strlen(name);
-    if (last && strncmp(target, "torch.ops.", 10) == 0)
+    if (last && strncmp(target, "torch.ops.", 10) == 0 && strncmp(name, "higher_order.", 13) != 0)
         length = (size_t)(last - name);
     *out = qn_arena_text(t->arena, name, length);
     QN_TRY_ALLOC(t->ctx, *out);
@@ -202,8 +202,12 @@ static qn_status run_node(qn_program_graph *g, const qn_json_place *node)
     qn_graph_builder_layer(&g->t->b, layer, name);
     QN_TRY(qn_json_member(&inputs, node, "inputs"));
     QN_TRY(qn_json_length(&count, &inputs));
-    if (strncmp(name, "higher_order", 12) == 0 && find_inner(&inner, &at, &inputs, count)) {
+    const bool nested =
+        strncmp(name, "higher_order", 12) == 0 && find_inner(&inner, &at, &inputs, count);
+    if (nested && strncmp(name, "higher_order.wrap", 17) == 0) {
         QN_TRY(run_inner(&result, g, &inputs, at, &inner));
+    } else if (nested) {
+        QN_TRY(qn_aten_run(&result, g->t, name, NULL, 0));
     } else {
         QN_TRY(read_node_arguments(&arguments, &count, g, &inputs));
         QN_TRY(qn_aten_run(&result, g->t, name, arguments, count));

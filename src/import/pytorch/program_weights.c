@@ -177,8 +177,10 @@ static qn_status read_pickle(qn_names *out, qn_torch *t, const char *name)
     if (!qn_torch_archive_has(&t->archive, name))
         return QN_OK;
     QN_TRY(qn_torch_archive_storage(&bytes, &t->archive, &file));
-    qn_status status =
-        bytes.length ? qn_torch_archive_saved(&dict, &inner, t->b.model, bytes, name) : QN_OK;
+    qn_status status = QN_OK;
+    if (bytes.length)
+        status =
+            qn_torch_archive_saved(&dict, &inner, t->b.model, bytes, name, t->archive.zip.budget);
     if (status == QN_OK && bytes.length)
         status = keep_all(out, t, &inner, &dict);
     qn_torch_archive_close(&inner);

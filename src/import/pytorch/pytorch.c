@@ -41,7 +41,7 @@ static qn_status fail_weights(qn_torch *t, qn_string data)
 {
     qn_torch_value value;
     size_t tensors;
-    QN_TRY(qn_torch_archive_saved(&value, &t->archive, t->b.model, data, "data.pkl"));
+    QN_TRY(qn_torch_archive_saved(&value, &t->archive, t->b.model, data, "data.pkl", UINT64_MAX));
     tensors = count_tensors(&value, 0);
     return qn_fail(
         t->ctx, QN_E_UNSUPPORTED,
@@ -65,7 +65,7 @@ static qn_status read(qn_torch *t, qn_string data)
         return qn_fail(t->ctx, QN_E_FORMAT, "not a file of PyTorch");
     if (!qn_zip_is_archive((const uint8_t *)data.text, data.length))
         return fail_weights(t, data);
-    QN_TRY(qn_torch_archive_open(&t->archive, t->b.model, data));
+    QN_TRY(qn_torch_archive_open(&t->archive, t->b.model, data, UINT64_MAX));
     if (qn_torch_archive_has(&t->archive, "serialized_exported_program.json") ||
         qn_torch_archive_has(&t->archive, "models/model.json"))
         return qn_torch_load_program(t);

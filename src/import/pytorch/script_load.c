@@ -135,7 +135,11 @@ static qn_status make_inputs(qn_aten_argument *arguments, size_t *count, const s
         if (!is_tensor(p) && p->fallback)
             continue;
         if (!is_tensor(p) || *count == QN_TORCH_INPUTS)
-            return qn_fail(t->ctx, QN_E_UNSUPPORTED, "input '%s' is not one tensor", p->name);
+            return qn_fail(
+                t->ctx, QN_E_UNSUPPORTED,
+                "input '%s' is not one tensor: a module around the model whose forward takes "
+                "tensors alone can be read",
+                p->name);
         QN_TRY(input_type(&type, l, p->name, place++));
         QN_TRY(qn_graph_build_input(&input, &t->b, p->name, &type));
         arguments[*count].name = p->name;

@@ -246,6 +246,15 @@ static const number_word number_words[] = {
     {"ne", 2, ne_ints, ne_reals, NULL, true},
 };
 
+bool qn_torch_is_arithmetic(const char *word)
+{
+    for (size_t i = 0; i < QN_COUNT_OF(number_words); i++) {
+        if (strcmp(number_words[i].word, word) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool is_number(const qn_torch_value *value)
 {
     return value->kind == QN_TORCH_INT || value->kind == QN_TORCH_BOOL ||

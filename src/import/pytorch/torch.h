@@ -58,6 +58,8 @@ QN_MUST_CHECK qn_status qn_torch_shape(qn_value **out, qn_torch *t, const qn_tor
 QN_MUST_CHECK qn_status qn_torch_arithmetic(qn_torch_value *out, bool *done, qn_torch *t,
                                             const char *word, const qn_torch_value *operands,
                                             size_t count);
+/* Whether it has the word at all. */
+bool qn_torch_is_arithmetic(const char *word);
 /* Fails where the rank is not known. */
 QN_MUST_CHECK qn_status qn_torch_rank(int32_t *out, qn_torch *t, const qn_value *value);
 

@@ -102,8 +102,8 @@ def networks():
 
     made = {name: (getattr(models, name), [1, 3, size, size]) for name, size in (
         ("resnet18", 64), ("resnet50", 64), ("mobilenet_v2", 64), ("mobilenet_v3_small", 64), ("mobilenet_v3_large", 64),
-        ("densenet121", 64), ("inception_v3", 128), ("squeezenet1_1", 64), ("shufflenet_v2_x0_5", 64), ("googlenet", 64),
-        ("vgg11", 64), ("alexnet", 96), ("resnext50_32x4d", 64))}
+        ("densenet121", 64), ("inception_v3", 128), ("squeezenet1_1", 64), ("shufflenet_v2_x0_5", 64), ("googlenet", 224),
+        ("vgg11", 64), ("alexnet", 224), ("resnext50_32x4d", 64))}
     made.update(lcnet=(lcnet, [1, 3, 64, 64]), crnn=(Reader, [1, 3, 32, 64]), segformer=(Segmenter, [1, 3, 32, 32]),
                 unet=(Unet, [1, 3, 32, 32]), yolo=(Detector, [1, 3, 64, 64]))
     return made

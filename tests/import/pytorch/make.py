@@ -528,6 +528,15 @@ class Listed(nn.Module):
         return x.split(sizes, 1)
 
 
+def scopes(x):
+    """What runs without gradients and in a precision of its own is a graph in the graph."""
+    with torch.no_grad():
+        y = x * 2
+    with torch.autocast("cpu", enabled=False):
+        z = (y + x).sum(1)
+    return z * y.mean()
+
+
 def boxes(dets, scores):
     """Suppression, and what is left of the boxes."""
     kept = torchvision.ops.nms(dets, scores, 0.4)
@@ -624,6 +633,7 @@ CASES = {
     "masks": (Do(masks), (r(3, 4), torch.tensor([True, False, True]), r(2, 4)), FUNCTION),
     "sized": (Do(sized), (r(2, 6, 5, 3),), (PT2, TRACE)),
     "listed": (Listed(), (r(2, 7),), (SCRIPT,)),
+    "scopes": (Do(scopes), (r(2, 3),), (PT2, CORE)),
     "boxes": (Do(boxes), (some_boxes(12, 10), u(12)), (PT2, TRACE)),
     "regions": (Do(regions), (r(2, 3, 12, 10), some_boxes(3, 10)), (PT2, TRACE)),
     "deformable": (Deformable(), (r(2, 4, 6, 5),), (PT2, SCRIPT, TRACE)),
