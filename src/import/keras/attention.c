@@ -183,3 +183,34 @@ qn_status qn_keras_attention(qn_keras_call *call)
     QN_TRY(attend(&y, &h, (const size_t[]){0, key, value}));
     return qn_keras_out(call, y, QN_ORDER_OWN);
 }
+
+/* ---- Attention by products ------------------------------------------------------------------- */
+
+/* softmax(q k^T s) v of a query, a value, and a key, which is the value where there is none; s is a
+ * weight, or 1. */
+qn_status qn_keras_dot_attention(qn_keras_call *call)
+{
+    static const int64_t turned[] = {0, 2, 1};
+    qn_value *in[3], *scale, *y;
+    qn_keras_import *import = call->import;
+    for (size_t i = 0; i < 3; i++) {
+        QN_TRY(qn_keras_in(&in[i], call, i < call->n_in ? i : 1, QN_ORDER_OWN));
+        if (qn_keras_mask(call, i) || in[i]->type.rank != 3)
+            return qn_keras_fail(call, QN_E_UNSUPPORTED, "masks, or %d axes", in[i]->type.rank);
+    }
+    if (!qn_keras_is(call, "score_mode", "dot") || qn_keras_bool(call, "causal", false) ||
+        (call->keywords.item &&
+         (says(call, "use_causal_mask") || says(call, "return_attention_scores"))))
+        return qn_keras_fail(call, QN_E_UNSUPPORTED,
+                             "scores that are no products, masks, or scores as a result");
+    QN_TRY(qn_keras_permute(&in[2], import, turned, 3));
+    QN_TRY(qn_keras_two(&y, import, &qn_op_MatMul, in[0], in[2]));
+    if (qn_keras_bool(call, "use_scale", false)) {
+        QN_TRY(qn_keras_own_weight(&scale, call, 0));
+        QN_TRY(qn_keras_two(&y, import, &qn_op_Mul, y, scale));
+    }
+    QN_TRY(qn_graph_build(&y, &import->builder, &qn_op_Softmax, QN_INPUTS(y),
+                          QN_WITH(QN_A_INT("axis", -1))));
+    QN_TRY(qn_keras_two(&y, import, &qn_op_MatMul, y, in[1]));
+    return qn_keras_out(call, y, QN_ORDER_OWN);
+}

@@ -253,6 +253,24 @@ qn_status qn_keras_cropping(qn_keras_call *call)
     return qn_keras_out(call, x, qn_keras_order(call));
 }
 
+/* The middle of a picture, which is no smaller. */
+qn_status qn_keras_center_crop(qn_keras_call *call)
+{
+    static const char *const sides[] = {"height", "width"};
+    qn_value *x;
+    QN_TRY(qn_keras_in(&x, call, 0, qn_keras_order(call)));
+    for (int64_t i = 0; i < 2; i++) {
+        const int64_t wanted = qn_keras_int(call, sides[i], 0);
+        const int64_t own = x->type.rank == 4 ? x->type.dims[2 + i].value : -1;
+        if (wanted < 1 || own < wanted)
+            return qn_keras_fail(call, QN_E_UNSUPPORTED, "the middle %lld of %lld",
+                                 (long long)wanted, (long long)own);
+        const int64_t begin = (own - wanted) / 2;
+        QN_TRY(qn_keras_part(&x, call->import, 2 + i, begin, begin + wanted));
+    }
+    return qn_keras_out(call, x, qn_keras_order(call));
+}
+
 /* ---- Sizes ----------------------------------------------------------------------------------- */
 
 static qn_status resize(qn_value **out, qn_keras_call *call, qn_value *x, qn_value *scales,

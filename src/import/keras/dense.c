@@ -49,6 +49,23 @@ qn_status qn_keras_dense(qn_keras_call *call)
     return qn_keras_out(call, y, QN_ORDER_OWN);
 }
 
+/* Products by an equation; the bias has axes of 1 where it is the same. */
+qn_status qn_keras_einsum_dense(qn_keras_call *call)
+{
+    qn_value *x, *weights, *bias, *y;
+    const char *equation = qn_keras_text(call, "equation", "");
+    QN_TRY(qn_keras_in(&x, call, 0, QN_ORDER_OWN));
+    QN_TRY(qn_keras_own_weight(&weights, call, 0));
+    QN_TRY(qn_graph_build(&y, &call->import->builder, &qn_op_Einsum, QN_INPUTS(x, weights),
+                          QN_WITH(QN_A_TEXT("equation", equation))));
+    if (*qn_keras_text(call, "bias_axes", "")) {
+        QN_TRY(qn_keras_own_weight(&bias, call, 1));
+        QN_TRY(qn_keras_two(&y, call->import, &qn_op_Add, y, bias));
+    }
+    QN_TRY(qn_keras_activate(&y, call, "activation", -1));
+    return qn_keras_out(call, y, QN_ORDER_OWN);
+}
+
 qn_status qn_keras_embedding(qn_keras_call *call)
 {
     qn_value *x, *rows, *y;

@@ -195,3 +195,38 @@ qn_status qn_keras_normalization(qn_keras_call *call)
     }
     return qn_keras_out(call, x, QN_ORDER_OWN);
 }
+
+/* A number for each channel. */
+qn_status qn_keras_layer_scale(qn_keras_call *call)
+{
+    qn_value *x, *scale, *y;
+    qn_axis_order order;
+    int64_t dims[QN_MAX_RANK] = {-1};
+    qn_keras_import *import = call->import;
+    QN_TRY(qn_keras_in_any(&x, &order, call, 0));
+    QN_TRY(qn_keras_own_weight(&scale, call, 0));
+    const int32_t behind = order == QN_ORDER_OWN ? 0 : x->type.rank - 2;
+    for (int32_t i = 1; i <= behind; i++)
+        dims[i] = 1;
+    if (behind > 0)
+        QN_TRY(qn_keras_with_ints(&scale, import, &qn_op_Reshape, dims, (size_t)behind + 1));
+    QN_TRY(qn_keras_two(&y, import, &qn_op_Mul, x, scale));
+    return qn_keras_out(call, y, order);
+}
+
+/* x / sqrt(mean(x^2) + epsilon) along the last axis, times weights. */
+qn_status qn_keras_rms_norm(qn_keras_call *call)
+{
+    int64_t axis;
+    qn_value *x, *scale, *y;
+    QN_TRY(qn_keras_in(&x, call, 0, QN_ORDER_OWN));
+    QN_TRY(axis_of(&axis, call, x->type.rank));
+    if (axis != x->type.rank - 1)
+        return qn_keras_fail(call, QN_E_UNSUPPORTED, "another axis than the last");
+    QN_TRY(qn_keras_own_weight(&scale, call, 0));
+    QN_TRY(
+        qn_graph_build(&y, &call->import->builder, &qn_op_RMSNormalization, QN_INPUTS(x, scale),
+                       QN_WITH(QN_A_INT("axis", -1),
+                               QN_A_REAL("epsilon", (float)qn_keras_real(call, "epsilon", 1e-6)))));
+    return qn_keras_out(call, y, QN_ORDER_OWN);
+}

@@ -266,6 +266,32 @@ qn_status qn_keras_recurrent(qn_keras_call *call)
     return qn_keras_out(call, all ? out[0] : out[1], QN_ORDER_OWN);
 }
 
+/* A layer whose cell says what it computes: what the layer itself says is looked up behind that. */
+qn_status qn_keras_rnn(qn_keras_call *call)
+{
+    qn_json_place cell;
+    qn_keras_import *import = call->import;
+    qn_keras_layer *layer = qn_arena_alloc(&import->arena, sizeof *layer);
+    const qn_json_place *kept;
+    qn_keras_call inner = *call;
+    QN_TRY_ALLOC(import->ctx, layer);
+    *layer = *call->layer;
+    if (!qn_keras_find(&cell, &call->layer->config, "cell") || !qn_json_is_object(&cell))
+        return qn_keras_fail(call, QN_E_UNSUPPORTED, "several cells");
+    kept = qn_arena_copy(&import->arena, &cell, sizeof cell);
+    QN_TRY_ALLOC(import->ctx, kept);
+    QN_TRY(qn_json_member_text(&layer->type, kept, "class_name"));
+    QN_TRY(qn_json_member(&layer->config, kept, "config"));
+    const size_t length = strlen(layer->type), ending = strlen("Cell");
+    if (length <= ending || strcmp(layer->type + length - ending, "Cell") != 0)
+        return qn_keras_fail(call, QN_E_UNSUPPORTED, "the cell '%s'", layer->type);
+    layer->type = qn_arena_text(&import->arena, layer->type, length - ending);
+    QN_TRY_ALLOC(import->ctx, layer->type);
+    inner.layer = layer;
+    inner.keywords = call->layer->config;
+    return qn_keras_recurrent(&inner);
+}
+
 /* ---- Both ways ------------------------------------------------------------------------------- */
 
 static qn_status both(qn_value **y, qn_keras_call *call, qn_value *forward, qn_value *backward)

@@ -53,6 +53,8 @@ def make(name, build, inputs, kind):
     model.save(os.path.join(OUT, name + (".keras" if kind == "keras" else ".h5")), **({} if kind == "keras" else {"include_optimizer": False}))
     if kind == "keras" and name not in STORED:
         pack(os.path.join(OUT, name + ".keras"))
+    if name == "windows":
+        as_windows(os.path.join(OUT, name + ".keras"))
     arrays = {f"in:{tensor.name.split(':')[0]}": array for tensor, array in zip(model.inputs, inputs)}
     names = [tensor.name for tensor in model.outputs] if keras is keras2 else [
         tensor._keras_history.operation.name for tensor in model.outputs]
@@ -61,6 +63,28 @@ def make(name, build, inputs, kind):
         label = layers[i] if len(set(layers)) == len(layers) or i == 0 else f"{layers[i]}:{i}"
         arrays[f"out:{label}"] = np.asarray(array)
     np.savez_compressed(os.path.join(OUT, name + ".npz"), **arrays)
+
+
+def as_windows(path):
+    """The groups of weights as Keras calls them on Windows: one name with the other slash in it."""
+    import h5py
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    with open(path + ".old", "wb") as file:
+        file.write(entries["model.weights.h5"])
+    with h5py.File(path + ".old") as old, h5py.File(path + ".new", "w") as new:
+        def copy(name, thing):
+            if isinstance(thing, h5py.Dataset):
+                group, _, rest = name.partition("/vars/")
+                new.create_dataset(group.replace("/", "\\") + "/vars/" + rest, data=thing[...])
+        old.visititems(copy)
+    with open(path + ".new", "rb") as file:
+        entries["model.weights.h5"] = file.read()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, contents in entries.items():
+            archive.writestr(name, contents)
+    os.remove(path + ".old")
+    os.remove(path + ".new")
 
 
 def case(*inputs, kind="keras", name=None):
@@ -102,6 +126,7 @@ chain("depthwise2d", X, ("DepthwiseConv2D", {"kernel_size": 3, "strides": 2, "pa
 chain("separable1d", noise(2, 9, 3), ("SeparableConv1D", {"filters": 4, "kernel_size": 3}))
 chain("separable2d", X, ("SeparableConv2D", {"filters": 5, "kernel_size": 3, "padding": "same", "activation": "relu6"}), kinds=ALL)
 chain("dense", noise(3, 5), ("Dense", {"units": 4, "activation": "softmax"}), ("Dropout", {"rate": 0.5}), ("Dense", {"units": 2, "use_bias": False}), kinds=ALL)
+chain("windows", noise(3, 5), ("Dense", {"units": 4, "activation": "softmax"}), ("Dense", {"units": 2, "use_bias": False}))
 chain("dense_wide", noise(2, 3, 5), ("Dense", {"units": 4, "activation": "gelu"}))
 chain("flatten_dense", noise(2, 4, 5, 3), ("Conv2D", {"filters": 4, "kernel_size": 3}), ("Flatten", {}), ("Dropout", {"rate": 0.2}), ("Dense", {"units": 3}), kinds=ALL)
 chain("batch_normalization", X, ("BatchNormalization", {}), ("BatchNormalization", {"scale": False}), ("BatchNormalization", {"center": False, "epsilon": 0.01}), kinds=ALL)
@@ -181,6 +206,36 @@ def attention(keras, L):
     z = L.LayerNormalization(name="norm")(L.Add(name="sum")([x, z]))
     return keras.Model([x, y], L.MultiHeadAttention(2, 3, value_dim=4, name="cross")(z, y))
 
+
+chain("training_layers", noise(1, 9, 8, 3), *[(f"Random{name}", parameters) for name, parameters in (
+    ("Flip", {}), ("Rotation", {"factor": 0.1}), ("Zoom", {"height_factor": 0.1}), ("Contrast", {"factor": 0.1}),
+    ("Translation", {"height_factor": 0.1, "width_factor": 0.1}), ("Brightness", {"factor": 0.1}))],
+      ("CenterCrop", {"height": 6, "width": 5}), ("Conv2D", {"filters": 2, "kernel_size": 3}))
+chain("einsum_dense", noise(2, 5, 6), ("EinsumDense", {"equation": "abc,cde->abde", "output_shape": (None, 2, 4), "bias_axes": "de"}),
+      ("EinsumDense", {"equation": "...x,xy->...y", "output_shape": 3, "activation": "relu"}), ("RMSNormalization", {}))
+chain("rnn_cell", noise(2, 5, 3), ("RNN", {"cell": lambda L: L.LSTMCell(4), "return_sequences": True}), ("RNN", {"cell": lambda L: L.GRUCell(3)}),
+      kinds=ALL)
+
+
+def attention_plain(keras, L):
+    x, y, z = keras.Input((5, 6), name="query"), keras.Input((4, 3), name="value"), keras.Input((4, 6), name="key")
+    return keras.Model([x, y, z], L.Attention(use_scale=True, name="scaled")([x, L.Attention(name="plain")([y, y]), z]))
+
+
+CASES["attention_plain"] = (attention_plain, (noise(2, 5, 6), noise(2, 4, 3, seed=1), noise(2, 4, 6, seed=2)), "keras")
+
+
+def convnext(keras, L):
+    """The block of ConvNeXt, whose layers are its own."""
+    from keras.src.applications.convnext import LayerScale, StochasticDepth
+    x = keras.Input((6, 6, 4), name="x")
+    y = L.DepthwiseConv2D(3, padding="same")(x)
+    y = L.Dense(4)(L.Dense(8, activation="gelu")(L.LayerNormalization()(y)))
+    y = StochasticDepth(0.1)(LayerScale(0.5, 4, name="scaled")(y))
+    return keras.Model(x, LayerScale(0.5, 4, name="end")(L.Conv2D(4, 1)(L.Add()([x, y]))))
+
+
+CASES["convnext"] = (convnext, (noise(1, 6, 6, 4),), "keras")
 
 # ---- Steps that do not count -----------------------------------------------------------------------------------------
 
