@@ -13,6 +13,9 @@
 /* Exit codes. */
 enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_UNSUPPORTED = 3, CLI_GOAL = 4 };
 
+/* Room for the name of an option. */
+enum { CLI_TYPED_SIZE = 64 };
+
 /* ---- Options --------------------------------------------------------------------------------- */
 
 typedef struct cli_list {
@@ -77,6 +80,10 @@ typedef struct cli_option {
     int several;
     /* Without a full stop */
     const char *help;
+    /* What files call it; no matter of the command */
+    const char *result;
+    /* Of an option at hand: the word that it was given with; NULL or "": its name is */
+    const char *typed;
 } cli_option;
 
 /* Options that belong together: rows over one struct of values. */
@@ -133,8 +140,9 @@ typedef struct cli_common {
     cli_list arguments;
     /* With several numbers, right behind which the last argument stands; NULL: none */
     const cli_option *before;
-    /* Whether the i-th option of cli_field_at was */
-    bool *given;
+    /* [i]: the word that option i of cli_field_at was given with, "-b" or "--bit-width=8"; "": in
+     * a file; NULL: not at all */
+    const char **given;
     const cli_program *program;
     /* The file that more options came from; NULL: none */
     struct cli_config *config;
@@ -192,7 +200,7 @@ bool cli_field_at(cli_field *out, const cli_command *command, size_t i);
 bool cli_parse(void *values, const cli_command *command, int argc, char **argv);
 /* For one argument too many: whether the last was meant for an option with several numbers, which
  * it then tells of. */
-bool cli_refuse_stray(const cli_common *common);
+bool cli_refuse_stray(const cli_common *common, const cli_command *command);
 void cli_values_free(void *values, const cli_command *command);
 /* words.c: the option of the command that the library's messages call so; NULL: it has none. */
 const cli_option *cli_option_of(const cli_command *command, const char *field, size_t length);
@@ -200,11 +208,16 @@ const cli_option *cli_option_of(const cli_command *command, const char *field, s
  * that have no effect are noted. */
 bool cli_check_rules(const void *values, const cli_command *command);
 /* A message of the library in the command's words: "`bits`" is "--bit-width", and so is "bits: " in
- * front where an option is what is wrong; an option of another command is named with that. To be
+ * front where an option is what is wrong; an option of another command is named with that. Options
+ * are called as they were typed among `values`, by their long names where these are NULL. To be
  * freed; NULL: out of memory. */
-char *cli_in_words(const cli_command *command, const char *message, bool of_option);
+char *cli_in_words(const cli_command *command, const void *values, const char *message,
+                   bool of_option);
 /* Whether the option was given, on the command line or in a file. */
 bool cli_given(const void *values, const cli_command *command, const char *name);
+/* The option as it was typed, with its dashes; by its long name where it was not. */
+const char *cli_typed(char out[CLI_TYPED_SIZE], const void *values, const cli_command *command,
+                      const char *name);
 /* One more option as a file has it: values of a list as words of their own, of a flag "true" or
  * "false". What the command line gave stays. `where` is for messages. */
 bool cli_set(void *values, const cli_command *command, const char *name, const cli_list *texts,
@@ -283,9 +296,10 @@ void cli_note(const char *format, ...) QN_PRINTF(1, 2);
 /* tables.c: the library's options, a group for each of its tables. */
 extern const cli_group cli_origin_group, cli_graph_group, cli_engine_group, cli_data_group,
     cli_detect_group, cli_calibrate_group, cli_edit_group, cli_quantize_group,
-    cli_quantize_file_group, cli_strategies_group, cli_function_group, cli_goal_group,
+    cli_quantize_file_group, cli_strategies_group, cli_function_group, cli_accuracy_budget_group,
     cli_mix_group, cli_infer_group, cli_bench_group, cli_verify_group, cli_eval_group,
-    cli_lint_group, cli_inspect_group, cli_convert_group, cli_save_group, cli_compare_group;
+    cli_lint_group, cli_inspect_group, cli_convert_group, cli_save_group, cli_compare_group,
+    cli_train_group;
 /* The inputs and the seed of qn_calibrate_options, with short names. */
 extern const cli_group cli_feed_group;
 /* What a person types instead of lists of detection's options. */

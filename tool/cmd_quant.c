@@ -1,4 +1,5 @@
 /* quench quant: a float model and data in, an integer model out. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -97,21 +98,32 @@ static qn_status make_template(qn_report **out, cli_work *cli, qn_model *model,
     return qn_mix_template(out, cli->ctx, model, &o);
 }
 
-static qn_status quant(qn_report **out, cli_work *cli, qn_model *model, const job_values *job)
+static qn_status quant_with(qn_report **out, cli_work *cli, qn_model *model, const job_values *job,
+                            const char *given)
 {
     const quant_values *v = job->v;
     qn_quantize_options o = quantize_options(v);
+    if (*given)
+        o.given = given + 1; /* behind a blank */
     const qn_eval_options eval = eval_options(v);
-    qn_goal goal = v->goal;
-    goal.eval = &eval;
-    goal.if_labelled = !eval.data.labels && !v->own.eval_data.count;
-    if (v->goal.max_drop < 100)
-        o.goal = &goal;
+    qn_accuracy_budget budget = v->budget;
+    budget.eval = &eval;
+    budget.if_labelled = !eval.data.labels && !v->own.eval_data.count;
+    if (v->budget.max_drop < 100)
+        o.accuracy_budget = &budget;
     if (v->own.make_template)
         return make_template(out, cli, model, &o, v);
     if (v->own.list)
         return qn_quantize_list(out, cli->ctx, model, &o);
     return run_strategies(out, cli, model, &o, job);
+}
+
+static qn_status quant(qn_report **out, cli_work *cli, qn_model *model, const job_values *job)
+{
+    char *given = quant_given(job->v);
+    const qn_status status = given ? quant_with(out, cli, model, job, given) : QN_E_NOMEM;
+    free(given);
+    return status;
 }
 
 static qn_status quant_edited(qn_report **out, cli_work *cli, qn_model *model, const void *parsed)

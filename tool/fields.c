@@ -1,4 +1,5 @@
 /* Which options a command has: those of its parts, and behind them those of every command. */
+#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
@@ -92,12 +93,28 @@ const char *cli_word_at(const cli_option *option, size_t i)
     return NULL;
 }
 
-bool cli_given(const void *values, const cli_command *command, const char *name)
+static const char *given_as(const void *values, const cli_command *command, const char *name)
 {
     cli_field field;
     for (size_t i = 0; cli_field_at(&field, command, i); i++) {
         if (strcmp(field.option->name, name) == 0)
             return ((const cli_common *)values)->given[i];
     }
-    return false;
+    return NULL;
+}
+
+bool cli_given(const void *values, const cli_command *command, const char *name)
+{
+    return given_as(values, command, name) != NULL;
+}
+
+const char *cli_typed(char out[CLI_TYPED_SIZE], const void *values, const cli_command *command,
+                      const char *name)
+{
+    const char *word = values ? given_as(values, command, name) : NULL;
+    if (word && *word)
+        snprintf(out, CLI_TYPED_SIZE, "%.*s", (int)strcspn(word, "="), word);
+    else
+        snprintf(out, CLI_TYPED_SIZE, "--%s", name);
+    return out;
 }

@@ -133,9 +133,10 @@ typedef struct words {
 static bool take_values(const found *to, const cli_command *command, words *w, const char *text)
 {
     const cli_option *option = to->option;
+    char name[CLI_TYPED_SIZE];
     if (option->type == CLI_FLAG) {
         if (text)
-            cli_error("%s: --%s takes no value", command->name, option->name);
+            cli_error("%s: %s takes no value", command->name, cli_value_called(name, option));
         return !text && cli_value_set(to->option, to->field, NULL);
     }
     if (option->several && !cli_value_begin(to->option, to->field))
@@ -144,7 +145,8 @@ static bool take_values(const found *to, const cli_command *command, words *w, c
     if (is_apart && w->at + 1 < w->argc)
         text = w->argv[++w->at];
     if (!text || (is_apart && option->several && cli_value_is_option(text))) {
-        cli_error("%s: --%s needs a value (%s)", command->name, option->name, option->value);
+        cli_error("%s: %s needs a value (%s)", command->name, cli_value_called(name, option),
+                  option->value);
         return false;
     }
     if (!cli_value_set(option, to->field, text))
@@ -186,8 +188,11 @@ static bool parse_option(void *values, const cli_command *command, words *w)
             return unknown_option(command, argument, name);
         *(int *)f.field += (int)length - 1;
     }
-    ((cli_common *)values)->given[f.place] = true;
+    ((cli_common *)values)->given[f.place] = argument;
     w->last = f.option;
+    cli_option named = *f.option;
+    named.typed = argument;
+    f.option = &named;
     return take_values(&f, command, w, text);
 }
 
@@ -205,7 +210,7 @@ static bool set_standards(void *values, const cli_command *command)
             !cli_value_set(field.option, (char *)values + field.offset, field.option->standard))
             return false;
     }
-    bool *given = calloc(count + 1, sizeof *given);
+    const char **given = calloc(count + 1, sizeof *given);
     ((cli_common *)values)->given = given;
     if (!given)
         cli_error("out of memory");
@@ -228,7 +233,7 @@ static bool check_arguments(const cli_common *common, const cli_command *command
     }
     if (common->help || (given >= command->least && given <= command->most))
         return true;
-    if (cli_refuse_stray(common))
+    if (cli_refuse_stray(common, command))
         return false;
     if (given < command->least)
         cli_error("%s: missing argument; usage: quench %s [options] %s", command->name,
@@ -240,11 +245,15 @@ static bool check_arguments(const cli_common *common, const cli_command *command
     return false;
 }
 
-bool cli_refuse_stray(const cli_common *common)
+bool cli_refuse_stray(const cli_common *common, const cli_command *command)
 {
-    if (common->before)
-        cli_value_refuse(common->before, common->arguments.at[common->arguments.count - 1]);
-    return common->before != NULL;
+    char typed[CLI_TYPED_SIZE];
+    if (!common->before)
+        return false;
+    cli_option named = *common->before;
+    named.typed = cli_typed(typed, common, command, named.name);
+    cli_value_refuse(&named, common->arguments.at[common->arguments.count - 1]);
+    return true;
 }
 
 /* `w` is at an argument. */
@@ -313,7 +322,7 @@ static bool set_texts(const found *to, const cli_list *texts, const char *where)
 bool cli_set(void *values, const cli_command *command, const char *name, const cli_list *texts,
              const char *where)
 {
-    bool *given = ((cli_common *)values)->given;
+    const char **given = ((cli_common *)values)->given;
     found f;
     if (!find_option(&f, values, command, name, strlen(name), true)) {
         const char *best = cli_nearest_option(command, name);
@@ -325,10 +334,10 @@ bool cli_set(void *values, const cli_command *command, const char *name, const c
         return true;
     if (f.option->type == CLI_FLAG) {
         const bool good = set_flag(&f, texts, where);
-        given[f.place] = *(const int *)f.field > 0;
+        given[f.place] = *(const int *)f.field > 0 ? "" : NULL;
         return good;
     }
-    given[f.place] = true;
+    given[f.place] = "";
     return set_texts(&f, texts, where);
 }
 

@@ -4,6 +4,9 @@
 
 #include "cli.h"
 
+/* Of nodes that nobody asks another width for. */
+enum { STANDARD_BITS = 8 };
+
 /* What only the command has: how it is run, and on what accuracy is measured. */
 typedef struct quant_own_values {
     const char *model, *mode, *eval_list, *run_config;
@@ -19,7 +22,7 @@ typedef struct quant_values {
     qn_model_load_options origin;
     qn_strategies_options strategies;
     qn_mix_options mix;
-    qn_goal goal;
+    qn_accuracy_budget budget;
     qn_edit_options edit;
     quant_own_values own;
 } quant_values;
@@ -40,6 +43,9 @@ QN_MUST_CHECK qn_status quant_edit(qn_model **out, cli_work *cli, qn_model *mode
                                    const quant_values *v);
 /* The batch of the file; 0: as the float model has it. Chips run fixed ones only. */
 int64_t quant_file_batch(const quant_values *v, const qn_model *model);
+/* What changes the model besides its scales, as it would be typed, each word behind a blank; to be
+ * freed. NULL: out of memory. */
+char *quant_given(const quant_values *v);
 /* Does the work; for the commands that begin with it. */
 int quant_run(cli_work *cli, const void *values);
 /* Its groups of options. */
@@ -52,7 +58,7 @@ int quant_run(cli_work *cli, const void *values);
     {                                                                                              \
         QUANT_PART(quant_group, own), QUANT_PART(cli_quantize_group, strategies.file.quantize),    \
             QUANT_PART(cli_quantize_file_group, strategies.file),                                  \
-            QUANT_PART(cli_goal_group, goal), QUANT_PART(quant_run_group, own),                    \
+            QUANT_PART(cli_accuracy_budget_group, budget), QUANT_PART(quant_run_group, own),       \
             QUANT_PART(cli_strategies_group, strategies),                                          \
             QUANT_PART(cli_function_group, strategies.function), QUANT_PART(quant_mix_group, own), \
             QUANT_PART(cli_mix_group, mix), QUANT_PART(cli_edit_group, edit),                      \

@@ -75,7 +75,7 @@ static void on_log(void *user, qn_log_level level, const char *line)
                                         [QN_LOG_INFO] = "",
                                         [QN_LOG_DEBUG] = ""};
     const cli_work *cli = user;
-    char *text = cli_in_words(cli->command, line, false);
+    char *text = cli_in_words(cli->command, NULL, line, false);
     end_progress(user);
     fprintf(stderr, "quench: %s%s\n", words[level], text ? text : line);
     free(text);
@@ -137,7 +137,8 @@ static bool is_misused(const cli_work *cli)
 int cli_fail(cli_work *cli, qn_status status)
 {
     end_progress(cli);
-    char *text = cli_in_words(cli->command, qn_context_error(cli->ctx), status == QN_E_OPTION);
+    char *text =
+        cli_in_words(cli->command, cli->common, qn_context_error(cli->ctx), status == QN_E_OPTION);
     cli_error("%s", status == QN_E_CANCELLED ? "cancelled" : text ? text : "out of memory");
     free(text);
     switch (status) {
@@ -170,7 +171,7 @@ int cli_show(cli_work *cli, qn_report *report)
     if (status != QN_OK)
         return cli_fail(cli, status);
     FILE *to = cli->aside ? stderr : stdout;
-    char *worded = cli_in_words(cli->command, text, false);
+    char *worded = cli_in_words(cli->command, NULL, text, false);
     fputs(worded ? worded : text, to);
     free(worded);
     qn_text_free(cli->ctx, text);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,44 @@ void cli_value_free(const cli_option *option, void *field)
     free(l.at);
 }
 
+/* ---- Names in messages ---------------------------------------------------------------------- */
+
+const char *cli_value_called(char out[CLI_TYPED_SIZE], const cli_option *option)
+{
+    if (option->typed && *option->typed)
+        snprintf(out, CLI_TYPED_SIZE, "%.*s", (int)strcspn(option->typed, "="), option->typed);
+    else
+        snprintf(out, CLI_TYPED_SIZE, "--%s", option->name);
+    return out;
+}
+
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static bool refuse_word(const cli_option *option, const char *text)
+{
+    char name[CLI_TYPED_SIZE];
+    const char *best = cli_nearest_value(option, text);
+    char all[512] = "";
+    size_t length = 0;
+    for (size_t i = 0; cli_word_at(option, i) && length < sizeof all; i++)
+        length +=
+            (size_t)snprintf(all + length, sizeof all - length, " %s", cli_word_at(option, i));
+    cli_error("%s: '%s' is none of:%s%s%s%s", cli_value_called(name, option), text, all,
+              best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+    return false;
+}
+
+static bool is_word(const cli_option *option, const char *text)
+{
+    if (option->open || (option->known && option->known(text)))
+        return true;
+    for (size_t i = 0; cli_word_at(option, i); i++) {
+        if (strcmp(cli_word_at(option, i), text) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 bool cli_value_is_whole(const cli_option *option)
@@ -88,14 +127,15 @@ bool cli_value_is_number(const cli_option *option)
 
 bool cli_value_refuse(const cli_option *option, const char *text)
 {
+    char name[CLI_TYPED_SIZE];
     if (cli_value_is_whole(option))
-        cli_error("--%s: '%s' is not an integer from %.0f to %.0f", option->name, text,
-                  option->least, option->most);
+        cli_error("%s: '%s' is not an integer from %.0f to %.0f", cli_value_called(name, option),
+                  text, option->least, option->most);
     else if (option->least < option->most)
-        cli_error("--%s: '%s' is not a number from %.15g to %.15g", option->name, text,
-                  option->least, option->most);
+        cli_error("%s: '%s' is not a number from %.15g to %.15g", cli_value_called(name, option),
+                  text, option->least, option->most);
     else
-        cli_error("--%s: '%s' is not a number", option->name, text);
+        cli_error("%s: '%s' is not a number", cli_value_called(name, option), text);
     return false;
 }
 
@@ -120,6 +160,8 @@ static bool read_real(double *out, const cli_option *option, const char *text)
 static bool set_int32(const cli_option *option, int *field, const char *text)
 {
     int64_t number = 0;
+    if (cli_has_words(option) && !is_word(option, text))
+        return refuse_word(option, text);
     if (!read_int(&number, option, text) || number > INT32_MAX || number < INT32_MIN)
         return cli_value_refuse(option, text);
     *field = (int)number;
@@ -130,7 +172,9 @@ static bool set_int32(const cli_option *option, int *field, const char *text)
 
 static bool refuse_shape(const cli_option *option, const char *text)
 {
-    cli_error("--%s: '%s' is not NAME:DIM,DIM,... with dimensions from 0 on", option->name, text);
+    char name[CLI_TYPED_SIZE];
+    cli_error("%s: '%s' is not NAME:DIM,DIM,... with dimensions from 0 on",
+              cli_value_called(name, option), text);
     return false;
 }
 
@@ -164,43 +208,19 @@ static bool push_shape(const cli_option *option, void *field, const char *text)
 /* A further dimension of the last shape. */
 static bool push_dim(const cli_option *option, void *field, const char *text)
 {
+    char name[CLI_TYPED_SIZE];
     const items l = read_list(field);
     qn_input_shape *shape = (qn_input_shape *)l.at + l.count - 1;
     int64_t dim;
     if (!read_int(&dim, option, text))
         return cli_value_refuse(option, text);
     if (shape->rank == QN_MAX_RANK) {
-        cli_error("--%s: a shape has at most %d dimensions", option->name, QN_MAX_RANK);
+        cli_error("%s: a shape has at most %d dimensions", cli_value_called(name, option),
+                  QN_MAX_RANK);
         return false;
     }
     shape->dims[shape->rank++] = dim;
     return true;
-}
-
-/* ---- Words ----------------------------------------------------------------------------------- */
-
-static bool refuse_word(const cli_option *option, const char *text)
-{
-    const char *best = cli_nearest_value(option, text);
-    char all[512] = "";
-    size_t length = 0;
-    for (size_t i = 0; cli_word_at(option, i) && length < sizeof all; i++)
-        length +=
-            (size_t)snprintf(all + length, sizeof all - length, " %s", cli_word_at(option, i));
-    cli_error("--%s: '%s' is none of:%s%s%s%s", option->name, text, all,
-              best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
-    return false;
-}
-
-static bool is_word(const cli_option *option, const char *text)
-{
-    if (option->open || (option->known && option->known(text)))
-        return true;
-    for (size_t i = 0; cli_word_at(option, i); i++) {
-        if (strcmp(cli_word_at(option, i), text) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* ---- Setting --------------------------------------------------------------------------------- */
@@ -228,13 +248,14 @@ static bool push_number(const cli_option *option, void *field, const char *text)
 
 bool cli_value_set(const cli_option *option, void *field, const char *text)
 {
+    char name[CLI_TYPED_SIZE];
     if (option->type == CLI_FLAG) {
         ++*(int *)field;
         return true;
     }
     /* No value makes sense when it is empty: mostly a variable was, in a script. */
     if (!*text && (option->type == CLI_TEXT || cli_value_is_list(option))) {
-        cli_error("--%s: the value is empty (%s)", option->name, option->value);
+        cli_error("%s: the value is empty (%s)", cli_value_called(name, option), option->value);
         return false;
     }
     switch (option->type) {

@@ -22,6 +22,8 @@ bool cli_value_refuse(const cli_option *option, const char *text);
 /* Whether the values are numbers, and integers. */
 bool cli_value_is_number(const cli_option *option);
 bool cli_value_is_whole(const cli_option *option);
+/* What messages call it: as it was typed, with its dashes. */
+const char *cli_value_called(char out[CLI_TYPED_SIZE], const cli_option *option);
 void cli_value_free(const cli_option *option, void *field);
 
 #endif

@@ -6,7 +6,7 @@
 #include "cli.h"
 
 /* The budget of accuracy is a struct of its own; people know its limit. */
-static const char *const budget[] = {"goal", "max_drop"};
+static const char *const budget[] = {"accuracy_budget", "max_drop"};
 
 static bool is_called(const cli_option *option, const char *field, size_t length)
 {
@@ -84,45 +84,54 @@ bool cli_check_rules(const void *values, const cli_command *command)
 
 /* ---- Messages -------------------------------------------------------------------------------- */
 
+/* A message on its way. */
+typedef struct wording {
+    char *out;
+    size_t size;
+    const cli_command *command;
+    const void *values;
+} wording;
+
 /* Puts the words for a field behind `out`; false: nobody has such an option. */
-static bool put_field(char *out, size_t size, const cli_command *command, const char *field,
-                      size_t length)
+static bool put_field(const wording *w, const char *field, size_t length)
 {
-    const cli_option *option = cli_option_of(command, field, length);
-    const size_t at = strlen(out);
+    const cli_option *option = cli_option_of(w->command, field, length);
+    const size_t at = strlen(w->out), size = w->size - at;
+    char *out = w->out + at, typed[CLI_TYPED_SIZE];
     if (option)
-        snprintf(out + at, size - at, "--%s", option->name);
+        snprintf(out, size, "%s", cli_typed(typed, w->values, w->command, option->name));
     for (size_t i = 0; !option && cli_cmds[i]; i++) {
         option = cli_option_of(cli_cmds[i], field, length);
         if (option)
-            snprintf(out + at, size - at, "'quench %s --%s'", cli_cmds[i]->name, option->name);
+            snprintf(out, size, "'quench %s --%s'", cli_cmds[i]->name, option->name);
     }
     return option != NULL;
 }
 
 /* The words that "name: " in front of a message stands for. */
-static const char *skip_prefix(char *out, size_t size, const cli_command *command,
-                               const char *message)
+static const char *skip_prefix(const wording *w, const char *message)
 {
     const size_t length = strcspn(message, ": `");
     if (!length || strncmp(message + length, ": ", 2) != 0 ||
-        !cli_option_of(command, message, length))
+        !cli_option_of(w->command, message, length))
         return message;
-    put_field(out, size, command, message, length);
+    put_field(w, message, length);
     return message + length;
 }
 
-char *cli_in_words(const cli_command *command, const char *message, bool of_option)
+char *cli_in_words(const cli_command *command, const void *values, const char *message,
+                   bool of_option)
 {
-    const size_t size = 4 * strlen(message) + 64;
+    const size_t size = 4 * strlen(message) + 2 * CLI_TYPED_SIZE;
     char *out = calloc(size, 1);
     if (!out)
         return NULL;
-    const char *at = of_option ? skip_prefix(out, size, command, message) : message;
+    const wording w = {out, size - 1, command, values};
+    const char *at = of_option ? skip_prefix(&w, message) : message;
     while (*at) {
         const size_t length = *at == '`' ? strcspn(at + 1, "` \n") : 0;
         const size_t end = strlen(out);
-        if (length && at[1 + length] == '`' && put_field(out, size - 1, command, at + 1, length)) {
+        if (length && at[1 + length] == '`' && put_field(&w, at + 1, length)) {
             at += length + 2;
             continue;
         }

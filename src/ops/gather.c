@@ -10,6 +10,13 @@ static const qn_port any_out[] = {{"output", 'T', QN_SET_TENSOR, 0}};
 typedef struct axis_attrs {
     int64_t axis;
 } axis_attrs;
+
+int64_t qn_gather_axis(const qn_node *node, int32_t rank)
+{
+    const int64_t axis = ((const axis_attrs *)node->attrs)->axis;
+    return axis < 0 ? axis + rank : axis;
+}
+
 static const qn_attr_spec axis_specs[] = {QN_INT_ATTR(axis_attrs, axis, 0)};
 
 /* ---- Gather ---------------------------------------------------------------------------------- */

@@ -54,4 +54,7 @@ typedef struct qn_index_space {
 QN_MUST_CHECK qn_status qn_index_tuple(int64_t *out, const qn_eval *self,
                                        const qn_index_space *space, int64_t i);
 
+/* The axis of a Gather of `rank` dimensions, counted from the first. */
+int64_t qn_gather_axis(const qn_node *node, int32_t rank);
+
 #endif

@@ -187,8 +187,7 @@ static qn_status pad_infer(qn_infer *self)
 
 /* ---- Kernel ---------------------------------------------------------------------------------- */
 
-/* Place in 0..dim-1 that position x (outside too) shows, or -1 for the constant. */
-static int64_t pad_source(int64_t mode, int64_t x, int64_t dim)
+int64_t qn_pad_source(int64_t mode, int64_t x, int64_t dim)
 {
     if (x >= 0 && x < dim)
         return x;
@@ -219,7 +218,7 @@ static void pad_row(char *y, const qn_eval *self, const char *x, int64_t before,
         return;
     }
     for (int64_t i = first ? 0 : last; i < length; i = i + 1 == first ? last : i + 1) {
-        const int64_t at = pad_source(mode, i - before, dim);
+        const int64_t at = qn_pad_source(mode, i - before, dim);
         qn_fill(y + (size_t)i * size, 1, at < 0 ? value : x + (size_t)at * size, size);
     }
     if (last > first)
@@ -242,7 +241,7 @@ static void pad_fill(const qn_eval *self, const int64_t *before, const void *val
         int64_t rest = i / out->dims[last], from = 0;
         bool inside = true;
         for (int32_t d = last - 1; d >= 0 && inside; d--) {
-            const int64_t at = pad_source(mode, rest % out->dims[d] - before[d], in->dims[d]);
+            const int64_t at = qn_pad_source(mode, rest % out->dims[d] - before[d], in->dims[d]);
             inside = at >= 0;
             from += at * strides[d];
             rest /= out->dims[d];

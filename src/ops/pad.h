@@ -15,4 +15,7 @@ bool qn_pad_read(qn_pad_amounts *out, int32_t rank, const qn_tensor *pads, const
 /* The same of a node; false also where the amounts are not constant or the rank is not known. */
 bool qn_pad_read_node(qn_pad_amounts *out, const qn_node *node);
 
+/* The place in 0 .. dim - 1 that place x, outside too, shows in a qn_pad_mode; -1: the constant. */
+int64_t qn_pad_source(int64_t mode, int64_t x, int64_t dim);
+
 #endif

@@ -3,7 +3,7 @@
  * docs/quantization.md describes it.
  *
  *   {"format": "quench-scales", "version": 1,
- *    "model": fingerprint, "data": fingerprint, "target", "bits", "method",
+ *    "model": fingerprint, "data": fingerprint, "target", "given", "bits", "method",
  *    "percentile", "refinements": [], "float": [], "widths": [], "inputs": [],
  *    "unified", "reduced_range", "bits_asked", "table_bits", "mix": {},
  *    "tensors": {NAME: {"method", "type", "bits", "scale", "zero_point", "range",
@@ -40,8 +40,10 @@ QN_MUST_CHECK qn_status qn_scales_load(qn_scales **out, qn_context *ctx, const c
 QN_MUST_CHECK qn_status qn_scales_read(qn_scales **out, qn_context *ctx, const void *data,
                                        size_t size, const char *name);
 void qn_scales_free(qn_scales *scales);
-/* Fails where the scales are not those of this float graph. */
-QN_MUST_CHECK qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model);
+/* Fails where the scales are not those of this float graph, and notes where they were made with
+ * something else than what is given (settings.given). */
+QN_MUST_CHECK qn_status qn_scales_check(const qn_scales *scales, qn_fingerprint model,
+                                        const char *given);
 /* Fills q->encodings from the file instead of from statistics. The quantizer was made with
  * scales->settings. */
 QN_MUST_CHECK qn_status qn_scales_apply(qn_quantizer *q, const qn_scales *scales);

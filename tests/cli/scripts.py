@@ -382,7 +382,7 @@ def test_scale_file():
     same("scaled", "rescaled")
     run("-d", "rows.npy", "-i", "4", "--mean", "0.5", "--std", "0.5", "-gsj", "--save-dir", "centred")
     scales = ("-lsj", "centred/fashion_scales.json", "--save-dir", "again")
-    assert "(--mean and --std, --output-name) is to be given again" in run(*scales, code=1).stderr
+    assert "they were made with --mean 0.5 --std 0.5, which is to be given again" in run(*scales, code=1).stderr
     run(*scales, "--mean", "0.5", "--std", "0.5")
     same("centred", "again")
 

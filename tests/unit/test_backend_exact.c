@@ -34,6 +34,21 @@ static double one_depth(uint32_t seed)
     return finish(&f, result_of(node), "depth to space");
 }
 
+/* ---- Pad with what is there ------------------------------------------------------------------ */
+
+static double one_pad(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    qn_value *x = blocks(&f, 1, true);
+    int64_t pads[8];
+    for (int i = 0; i < 8; i++)
+        pads[i] = pick(&f, 3) ? 0 : pick(&f, 4);
+    qn_value *const in[] = {x, add_ints(&f, pads, 8)};
+    qn_node *node = add_node(&f, &qn_op_Pad, 2, in);
+    ((qn_pad_attrs *)node->attrs)->mode = QN_PAD_REFLECT + pick(&f, 3);
+    return finish(&f, result_of(node), NULL); /* pads of nothing leave no step */
+}
+
 /* ---- ReduceMax and ReduceMin ----------------------------------------------------------------- */
 
 static double one_extreme(uint32_t seed)
@@ -114,6 +129,7 @@ static double one_not(uint32_t seed)
     }
 CASES(depth, 120)
 CASES(extreme, 120)
+CASES(pad, 120)
 CASES(row, 330)
 CASES(where, 120)
 CASES(not, 10)
@@ -121,8 +137,8 @@ CASES(not, 10)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_depth), cmocka_unit_test(test_extreme), cmocka_unit_test(test_row),
-        cmocka_unit_test(test_where), cmocka_unit_test(test_not),
+        cmocka_unit_test(test_depth), cmocka_unit_test(test_extreme), cmocka_unit_test(test_pad),
+        cmocka_unit_test(test_row),   cmocka_unit_test(test_where),   cmocka_unit_test(test_not),
     };
     return RUN_TESTS_OF("cpu", tests);
 }

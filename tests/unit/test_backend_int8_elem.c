@@ -187,6 +187,31 @@ static double one_average_pool(uint32_t seed)
     return finish(&f, limited(&f, result_of(node)), NULL);
 }
 
+/* Three dimensions. */
+static double one_deep_pool(uint32_t seed)
+{
+    fixture f = fixture_begin(seed);
+    const int64_t dims[] = {1 + pick(&f, 2), channels(&f), 2 + pick(&f, 4), 2 + pick(&f, 6),
+                            2 + pick(&f, 6)};
+    const int64_t kernel[] = {1 + pick(&f, 2), 1 + pick(&f, 2), 1 + pick(&f, 2)};
+    const int64_t strides[] = {1 + pick(&f, 2), 1 + pick(&f, 2), 1 + pick(&f, 2)};
+    int64_t pads[6];
+    for (int d = 0; d < 6; d++)
+        pads[d] = pick(&f, kernel[d % 3]);
+    const qn_dtype from = pick_byte(&f), to = pick_byte(&f);
+    const bool mean = pick(&f, 2);
+    qn_value *const in[] = {add_byte_input(&f, from, 5, dims), scale_of(&f, from),
+                            zero_of(&f, from), scale_of(&f, to), zero_of(&f, to)};
+    qn_node *node =
+        add_node(&f, mean ? &qn_op_ms_QLinearAveragePool : &qn_op_MaxPool, mean ? 5 : 1, in);
+    qn_window_attrs *a = node->attrs;
+    a->kernel_shape = keep_ints(&f, kernel, 3);
+    a->strides = keep_ints(&f, strides, 3);
+    a->pads = keep_ints(&f, pads, 6);
+    a->count_include_pad = mean && pick(&f, 2);
+    return finish(&f, result_of(node), mean ? "int average pool" : "int max pool");
+}
+
 static double one_mean(uint32_t seed)
 {
     static const int64_t lists[][3] = {{2, 3, 0}, {1, 0, 0}, {3, 0, 0}, {2, 0, 0}, {1, 2, 3}};
@@ -410,6 +435,7 @@ CASES(multiply, 60)
 CASES(prelu, 80)
 CASES(max_pool, 40)
 CASES(average_pool, 40)
+CASES(deep_pool, 60)
 CASES(mean, 60)
 CASES(concat, 80)
 CASES(slice, 60)
@@ -429,12 +455,12 @@ int main(void)
         cmocka_unit_test(test_dequantize), cmocka_unit_test(test_fake),
         cmocka_unit_test(test_add),        cmocka_unit_test(test_multiply),
         cmocka_unit_test(test_max_pool),   cmocka_unit_test(test_average_pool),
-        cmocka_unit_test(test_mean),       cmocka_unit_test(test_concat),
-        cmocka_unit_test(test_slice),      cmocka_unit_test(test_split),
-        cmocka_unit_test(test_pad),        cmocka_unit_test(test_transpose),
-        cmocka_unit_test(test_turn),       cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_softmax),    cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_prelu),
+        cmocka_unit_test(test_deep_pool),  cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_concat),     cmocka_unit_test(test_slice),
+        cmocka_unit_test(test_split),      cmocka_unit_test(test_pad),
+        cmocka_unit_test(test_transpose),  cmocka_unit_test(test_turn),
+        cmocka_unit_test(test_resize),     cmocka_unit_test(test_softmax),
+        cmocka_unit_test(test_norm),       cmocka_unit_test(test_prelu),
     };
     return RUN_TESTS_OF("cpu", tests);
 }

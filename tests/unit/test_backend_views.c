@@ -76,6 +76,18 @@ static void slice(pool *p, qn_value *x)
     put(p, result_of(add_node(f, &qn_op_Slice, 5, in)));
 }
 
+/* One index along an axis. */
+static void gather(pool *p, qn_value *x)
+{
+    fixture *f = &p->f;
+    const int64_t axis = pick(f, 4), index = pick(f, dim(x, (int32_t)axis));
+    const int64_t given = pick(f, 2) ? index : index - dim(x, (int32_t)axis);
+    qn_value *const in[] = {x, add_ints(f, &given, 1)};
+    qn_node *node = add_node(f, &qn_op_Gather, 2, in);
+    *(int64_t *)node->attrs = axis;
+    put(p, result_of(node));
+}
+
 static bool joins(const qn_value *a, const qn_value *b, int32_t axis)
 {
     for (int32_t d = 0; d < 4; d++) {
@@ -121,7 +133,9 @@ static void pad(pool *p, qn_value *x)
         pads[4 + d] = pick(f, 2) ? pick(f, d == 1 ? 9 : 3) : 0;
     }
     qn_value *const in[] = {x, add_ints(f, pads, 8), add_number(f, 0.5)};
-    put(p, result_of(add_node(f, &qn_op_Pad, pick(f, 3) ? 2 : 3, in)));
+    qn_node *node = add_node(f, &qn_op_Pad, pick(f, 3) ? 2 : 3, in);
+    ((qn_pad_attrs *)node->attrs)->mode = pick(f, 3) ? QN_PAD_CONSTANT : 1 + pick(f, 3);
+    put(p, result_of(node));
 }
 
 /* ---- Element-wise ---------------------------------------------------------------------------- */
@@ -172,7 +186,7 @@ static void grow(pool *p)
 {
     fixture *f = &p->f;
     qn_value *x = p->values[pick(f, 2) ? p->count - 1 : pick(f, p->count)];
-    switch (pick(f, 8)) {
+    switch (pick(f, 9)) {
     case 0: split(p, x); break;
     case 1: slice(p, x); break;
     case 2: reshape(p, x); break;
@@ -180,6 +194,7 @@ static void grow(pool *p)
     case 4: pad(p, x); break;
     case 5:
     case 6: join(p, x); break;
+    case 7: gather(p, x); break;
     default: put(p, convolve(f, x, channels(f), 1 + 2 * pick(f, 2))); break;
     }
 }

@@ -44,7 +44,7 @@ qn_claim_fn qn_claim_cast, qn_claim_not, qn_claim_is_nan, qn_claim_is_inf;
 /* Convolutions for which shape rules name own kernels. (winograd.c, depthwise.c, pointwise.c) */
 qn_claim_fn qn_claim_winograd, qn_claim_depthwise, qn_claim_pointwise;
 /* Views where they can be. (reshape.c, concat.c, slice.c) */
-qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_split, qn_claim_slice;
+qn_claim_fn qn_claim_reshape, qn_claim_dropout, qn_claim_split, qn_claim_slice, qn_claim_gather;
 qn_claim_fn qn_claim_concat, qn_claim_q_concat;
 /* Slices of an image that a Concat joins again. (space_to_depth.c) */
 qn_claim_fn qn_claim_space_to_depth;
@@ -70,8 +70,8 @@ qn_claim_fn qn_claim_attention, qn_claim_split_attention;
 qn_claim_fn qn_claim_recurrent;
 /* QuantizeLinear and DequantizeLinear in a row. (fake_quant.c) */
 qn_claim_fn qn_claim_fake_quant;
-/* Pad with constants. (pad.c) */
-qn_claim_fn qn_claim_pad;
+/* Pad with constants, and with what is there. (pad.c, pad_modes.c) */
+qn_claim_fn qn_claim_pad, qn_claim_pad_modes;
 /* Transpose of any element type. (transpose.c) */
 qn_claim_fn qn_claim_transpose;
 /* GridSample and RoiAlign of float32. (grid_sample.c, roi_align.c) */

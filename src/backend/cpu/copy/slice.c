@@ -1,5 +1,5 @@
-/* Slice: a view where the part is one piece in every sample, else a copy, in the layout that the
- * input has where the cuts allow it. Slices of slices are one. */
+/* Slice, and Gather of one index: a view where the part is one piece in every sample, else a copy,
+ * in the layout that the input has where the cuts allow it. Slices of slices are one. */
 #include <string.h>
 
 #include "backend/cpu/copy/parts.h"
@@ -8,6 +8,7 @@
 #include "backend/cpu/float/elementwise/tail.h"
 #include "backend/cpu/int/elementwise/q_elementwise.h"
 #include "backend/cpu/parallel.h"
+#include "ops/index.h"
 #include "ops/move.h"
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
@@ -255,5 +256,30 @@ qn_status qn_claim_slice(bool *taken, qn_claim *claim)
     qn_claim_out(claim, out, layout)->strided = x.rank > 1;
     claim->kernel = &slice_kernel;
     claim->state = s;
+    return QN_OK;
+}
+
+/* ---- Gather ---------------------------------------------------------------------------------- */
+
+/* With one index that is known, and that is one piece in every sample: a view. */
+qn_status qn_claim_gather(bool *taken, qn_claim *claim)
+{
+    const qn_node *node = claim->node;
+    const qn_tensor *indices = node->in[1]->data;
+    qn_tensor x;
+    if (node->in[0]->data || !indices || qn_tensor_count(indices) != 1 ||
+        !qn_build_shape(&x, claim->builder, node->in[0]) || x.dtype == QN_STRING)
+        return QN_OK;
+    const int64_t axis = qn_gather_axis(node, x.rank), given = qn_tensor_i64(indices, 0);
+    const int64_t index = given < 0 ? given + x.dims[axis] : given;
+    const qn_axis a = qn_axis_of(&x, QN_ROWS, axis);
+    if (a.outer != 1 || index < 0 || index >= x.dims[axis] || qn_tensor_count(&x) == 0)
+        return QN_OK;
+    qn_claim_in(claim, node->in[0], QN_ROWS)->strided = axis > 0;
+    qn_claim_value *view = qn_claim_out(claim, node->out[0], QN_ROWS);
+    view->strided = axis > 0;
+    view->view_of = 0;
+    view->offset = qn_axis_bytes(&a, index);
+    *taken = true;
     return QN_OK;
 }

@@ -6,12 +6,13 @@
 #include "ops/move.h"
 #include "ops/qlinear.h"
 
-/* ---- Windows: [N, H, W, C] ------------------------------------------------------------------- */
+/* ---- Windows: [N, D, H, W, C] ---------------------------------------------------------------- */
 
-enum { MOST_TAPS = 1024 };
+enum { MOST_TAPS = 1024, DEPTH = 0, DOWN = 1, ACROSS = 2 };
 
 typedef struct pool_state {
     const qn_q_kernels *kernels;
+    /* In two dimensions the depth is 1. */
     qn_geometry g;
     bool mean, with_pads;
     /* Bytes of an element. */
@@ -49,9 +50,10 @@ static int64_t padded(const qn_geometry *g, int d, int64_t at)
     return QN_MIN(g->kernel[d], (g->in[d] + g->pad_end[d] - start + step - 1) / step);
 }
 
-/* The taps of a row's windows: [top, low) of the kernel's rows. Windows that lie in the map from
- * left to right have the same offsets, from the window's own place on. */
+/* The taps of a row's windows: the kernel's planes [front, back) and rows [top, low). Windows that
+ * lie in the map from left to right have the same offsets, from the window's own place on. */
 typedef struct pool_row {
+    int64_t plane, front, back;
     int64_t row, top, low;
     int64_t offsets[MOST_TAPS], n;
 } pool_row;
@@ -61,10 +63,15 @@ static void row_taps(pool_row *r, const pool_state *s, int64_t left, int64_t rig
 {
     const qn_geometry *g = &s->g;
     r->n = 0;
-    for (int64_t i = r->top; i < r->low; i++) {
-        const int64_t h = r->row * g->stride[0] - g->pad_begin[0] + i * g->dilation[0];
-        for (int64_t j = left; j < right; j++)
-            r->offsets[r->n++] = (h * g->in[1] + j * g->dilation[1]) * g->channels * s->size;
+    for (int64_t k = r->front; k < r->back; k++) {
+        const int64_t d =
+            r->plane * g->stride[DEPTH] - g->pad_begin[DEPTH] + k * g->dilation[DEPTH];
+        for (int64_t i = r->top; i < r->low; i++) {
+            const int64_t h = r->row * g->stride[DOWN] - g->pad_begin[DOWN] + i * g->dilation[DOWN];
+            const int64_t line = (d * g->in[DOWN] + h) * g->in[ACROSS];
+            for (int64_t j = left; j < right; j++)
+                r->offsets[r->n++] = (line + j * g->dilation[ACROSS]) * g->channels * s->size;
+        }
     }
 }
 
@@ -81,7 +88,9 @@ static void window(const pool_work *w, uint8_t *y, const uint8_t *x, const pool_
         return;
     }
     qn_q_cast cast = s->cast;
-    const int64_t count = s->with_pads ? padded(g, 0, r->row) * padded(g, 1, column) : r->n;
+    const int64_t count = s->with_pads ? padded(g, DEPTH, r->plane) * padded(g, DOWN, r->row) *
+                                             padded(g, ACROSS, column)
+                                       : r->n;
     cast.scale = qn_mean_multiplier(s->x_scale, s->y_scale, count);
     if (cast.fixed_point)
         qn_q_cast_fixed_point(&cast);
@@ -93,14 +102,14 @@ static void pool_line(const pool_work *w, uint8_t *y, const uint8_t *image, pool
     const qn_geometry *g = &w->s->g;
     const int64_t pixel = g->channels * w->s->size;
     int64_t before[2] = {-1, -1}, now[2];
-    for (int64_t column = 0; column < g->out[1]; column++) {
-        inside(&now[0], &now[1], g, 1, column);
+    for (int64_t column = 0; column < g->out[ACROSS]; column++) {
+        inside(&now[0], &now[1], g, ACROSS, column);
         if (now[0] != before[0] || now[1] != before[1])
             row_taps(r, w->s, now[0], now[1]);
         before[0] = now[0];
         before[1] = now[1];
-        window(w, y + column * pixel, image + (column * g->stride[1] - g->pad_begin[1]) * pixel, r,
-               column);
+        window(w, y + column * pixel,
+               image + (column * g->stride[ACROSS] - g->pad_begin[ACROSS]) * pixel, r, column);
     }
 }
 
@@ -112,33 +121,59 @@ static void pool_range(const void *opaque, int64_t first, int64_t last)
     const int64_t pixel = g->channels * w->s->size;
     pool_row r;
     for (int64_t i = first; i < last; i++) {
-        const int64_t n = i / g->out[0];
-        r.row = i % g->out[0];
-        inside(&r.top, &r.low, g, 0, r.row);
-        pool_line(w, w->y + i * g->out[1] * pixel, w->x + n * g->in[0] * g->in[1] * pixel, &r);
+        const int64_t n = i / g->out[DOWN] / g->out[DEPTH];
+        r.row = i % g->out[DOWN];
+        r.plane = i / g->out[DOWN] % g->out[DEPTH];
+        inside(&r.front, &r.back, g, DEPTH, r.plane);
+        inside(&r.top, &r.low, g, DOWN, r.row);
+        pool_line(w, w->y + i * g->out[ACROSS] * pixel,
+                  w->x + n * g->in[DEPTH] * g->in[DOWN] * g->in[ACROSS] * pixel, &r);
     }
+}
+
+static int64_t taps_of(const qn_geometry *g)
+{
+    return g->kernel[DEPTH] * g->kernel[DOWN] * g->kernel[ACROSS];
 }
 
 static qn_status pool_run(const void *opaque, void *bound, const qn_step_io *io)
 {
     const pool_state *s = opaque;
     const pool_work w = {s, io->in[0]->data, io->out[0]->data};
-    const int64_t each = s->g.out[1] * s->g.channels * s->g.kernel[0] * s->g.kernel[1];
+    const int64_t each = s->g.out[ACROSS] * s->g.channels * taps_of(&s->g);
     (void)bound;
-    qn_parallel(io->threads, s->g.samples * s->g.out[0], QN_Q_CHUNK * QN_Q_ALONE / each + 1,
-                pool_range, &w);
+    qn_parallel(io->threads, s->g.samples * s->g.out[DEPTH] * s->g.out[DOWN],
+                QN_Q_CHUNK * QN_Q_ALONE / each + 1, pool_range, &w);
     return QN_OK;
 }
 
 static const qn_kernel max_kernel = {.name = "int max pool", .run = pool_run};
 static const qn_kernel average_kernel = {.name = "int average pool", .run = pool_run};
 
-/* Windows over two dims that all hold an element of the input. */
+/* Two dimensions become three. */
+static void deepen(qn_geometry *g)
+{
+    if (g->rank != 2)
+        return;
+    int64_t *const lists[] = {g->in,       g->out,       g->kernel, g->stride,
+                              g->dilation, g->pad_begin, g->pad_end};
+    for (size_t i = 0; i < QN_COUNT_OF(lists); i++) {
+        lists[i][ACROSS] = lists[i][1];
+        lists[i][DOWN] = lists[i][0];
+        lists[i][DEPTH] = i < 5; /* sizes and steps are 1, pads 0 */
+    }
+}
+
+/* Windows that all hold an element of the input. */
 static bool is_usual(const qn_geometry *g)
 {
-    if (g->rank != 2 || g->kernel[0] * g->kernel[1] > MOST_TAPS)
+    for (int d = 0; d < QN_SPATIAL; d++) {
+        if (g->kernel[d] > MOST_TAPS)
+            return false;
+    }
+    if (taps_of(g) > MOST_TAPS)
         return false;
-    for (int d = 0; d < 2; d++) {
+    for (int d = 0; d < QN_SPATIAL; d++) {
         for (int64_t at = 0; at < g->out[d]; at++) {
             int64_t first, last;
             inside(&first, &last, g, d, at);
@@ -154,7 +189,10 @@ static qn_status pool_begin(pool_state **out, qn_claim *claim)
     const qn_node *node = claim->node;
     qn_geometry g;
     *out = NULL;
-    if (node->in[0]->data || !qn_geometry_pool(&g, claim) || !is_usual(&g))
+    if (node->in[0]->data || !qn_geometry_pool(&g, claim))
+        return QN_OK;
+    deepen(&g);
+    if (!is_usual(&g))
         return QN_OK;
     pool_state *s = qn_build_alloc(claim->builder, sizeof *s);
     QN_TRY_ALLOC(qn_build_context(claim->builder), s);
