@@ -153,6 +153,17 @@ def settle(model, inputs):
     return model.eval()
 
 
+def is_table(values):
+    """Whether neighbours are alike, as in masks and tables of angles, and never in random weights."""
+    for axis, length in enumerate(values.shape):
+        rest = [np.take(values, places, axis).ravel() for places in (range(length - 1), range(1, length))]
+        if length > 2 and min(map(np.ptp, rest)) > 0:
+            rest = [(x - x.min()) / np.ptp(x) for x in rest]
+            if np.corrcoef(*rest)[0, 1] > 0.5:
+                return True
+    return False
+
+
 def strip(model):
     """Leaves of the larger constants how they were spread."""
     for tensor in model.graph.initializer:
@@ -160,6 +171,8 @@ def strip(model):
         if values.size <= SMALL or not np.issubdtype(values.dtype, np.floating):
             continue
         values = values.astype(np.float64)
+        if is_table(values):
+            continue
         tensor.doc_string = " ".join(
             f"{x:.6g}" for x in (values.mean(), values.std(), values.min(), values.max()))
         for field in ("raw_data", "float_data", "int32_data"):

@@ -80,6 +80,8 @@ typedef struct cli_option {
     int several;
     /* Without a full stop */
     const char *help;
+    /* What files call it; no matter of the command */
+    const char *result;
     /* Of an option at hand: the word that it was given with; NULL or "": its name is */
     const char *typed;
 } cli_option;
@@ -294,9 +296,10 @@ void cli_note(const char *format, ...) QN_PRINTF(1, 2);
 /* tables.c: the library's options, a group for each of its tables. */
 extern const cli_group cli_origin_group, cli_graph_group, cli_engine_group, cli_data_group,
     cli_detect_group, cli_calibrate_group, cli_edit_group, cli_quantize_group,
-    cli_quantize_file_group, cli_strategies_group, cli_function_group, cli_goal_group,
+    cli_quantize_file_group, cli_strategies_group, cli_function_group, cli_accuracy_budget_group,
     cli_mix_group, cli_infer_group, cli_bench_group, cli_verify_group, cli_eval_group,
-    cli_lint_group, cli_inspect_group, cli_convert_group, cli_save_group, cli_compare_group;
+    cli_lint_group, cli_inspect_group, cli_convert_group, cli_save_group, cli_compare_group,
+    cli_train_group;
 /* The inputs and the seed of qn_calibrate_options, with short names. */
 extern const cli_group cli_feed_group;
 /* What a person types instead of lists of detection's options. */

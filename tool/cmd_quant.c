@@ -106,11 +106,11 @@ static qn_status quant_with(qn_report **out, cli_work *cli, qn_model *model, con
     if (*given)
         o.given = given + 1; /* behind a blank */
     const qn_eval_options eval = eval_options(v);
-    qn_goal goal = v->goal;
-    goal.eval = &eval;
-    goal.if_labelled = !eval.data.labels && !v->own.eval_data.count;
-    if (v->goal.max_drop < 100)
-        o.goal = &goal;
+    qn_accuracy_budget budget = v->budget;
+    budget.eval = &eval;
+    budget.if_labelled = !eval.data.labels && !v->own.eval_data.count;
+    if (v->budget.max_drop < 100)
+        o.accuracy_budget = &budget;
     if (v->own.make_template)
         return make_template(out, cli, model, &o, v);
     if (v->own.list)

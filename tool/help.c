@@ -74,7 +74,7 @@ static void option_text(char *out, size_t size, const cli_option *option)
     size_t length = (size_t)snprintf(out, size, "%s", option->help);
     if (cli_has_words(option))
         length += add_words(out + length, size - length, option);
-    const bool whole = cli_value_is_whole(option);
+    const bool whole = cli_value_is_whole(option) && !cli_has_words(option);
     if (whole && option->most < endless)
         length += (size_t)snprintf(out + length, size - length, " (%.0f to %.0f)", option->least,
                                    option->most);

@@ -1,6 +1,15 @@
 /* What commands about a model share: the way from file to report. */
 #include "cli.h"
 
+static const cli_option subject_options[] = {
+    {.name = "model",
+     .shorts = "m",
+     .type = CLI_TEXT,
+     .value = "MODEL",
+     .help = "the float model; the same as the argument"},
+};
+const cli_group cli_subject_group = CLI_GROUP("for the calibration", subject_options);
+
 void cli_move_batch(qn_data_options *data, qn_graph_options *graph)
 {
     data->batch = graph->batch;

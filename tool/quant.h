@@ -4,6 +4,9 @@
 
 #include "cli.h"
 
+/* Of nodes that nobody asks another width for. */
+enum { STANDARD_BITS = 8 };
+
 /* What only the command has: how it is run, and on what accuracy is measured. */
 typedef struct quant_own_values {
     const char *model, *mode, *eval_list, *run_config;
@@ -19,7 +22,7 @@ typedef struct quant_values {
     qn_model_load_options origin;
     qn_strategies_options strategies;
     qn_mix_options mix;
-    qn_goal goal;
+    qn_accuracy_budget budget;
     qn_edit_options edit;
     quant_own_values own;
 } quant_values;
@@ -55,7 +58,7 @@ int quant_run(cli_work *cli, const void *values);
     {                                                                                              \
         QUANT_PART(quant_group, own), QUANT_PART(cli_quantize_group, strategies.file.quantize),    \
             QUANT_PART(cli_quantize_file_group, strategies.file),                                  \
-            QUANT_PART(cli_goal_group, goal), QUANT_PART(quant_run_group, own),                    \
+            QUANT_PART(cli_accuracy_budget_group, budget), QUANT_PART(quant_run_group, own),       \
             QUANT_PART(cli_strategies_group, strategies),                                          \
             QUANT_PART(cli_function_group, strategies.function), QUANT_PART(quant_mix_group, own), \
             QUANT_PART(cli_mix_group, mix), QUANT_PART(cli_edit_group, edit),                      \

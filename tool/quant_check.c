@@ -17,17 +17,24 @@ static bool check_template(const quant_values *v, const cli_command *command)
 
 /* ---- Chips ----------------------------------------------------------------------------------- */
 
-/* The first option given that makes nodes of 16 bits; NULL: none. */
-static const char *wide_option(const quant_values *v, const cli_command *command)
+/* The first option given that makes nodes of another width than the standard one, into `out`;
+ * false: none. */
+static bool find_width_option(char *out, size_t size, const quant_values *v,
+                              const cli_command *command)
 {
     static const char *const names[] = {"bits", "mix-config", "generate-template", "max-drop"};
-    if (quant_options_of(v)->bits == 16)
-        return "bit-width 16";
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (cli_given(v, command, names[i]))
-            return names[i];
+    const int bits = quant_options_of(v)->bits;
+    if (bits && bits != STANDARD_BITS) {
+        snprintf(out, size, "bit-width %d", bits);
+        return true;
     }
-    return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!cli_given(v, command, names[i]))
+            continue;
+        snprintf(out, size, "%s", names[i]);
+        return true;
+    }
+    return false;
 }
 
 /* A target and a chip that was named exclude each other; one that nobody named gives way. */
@@ -53,16 +60,17 @@ static bool check_chip(const quant_values *v, const cli_command *command)
     qn_chip_info chip;
     if (!name || !qn_chip_find(&chip, name)) /* all that are given were checked */
         return true;
-    const char *wide = chip.wide ? NULL : wide_option(v, command);
-    if (wide)
+    char option[32];
+    const bool refused = !chip.int16 && find_width_option(option, sizeof option, v, command);
+    if (refused)
         cli_error("quant: --%s and --chip %s exclude each other: %s computes with 8 bits only, "
                   "and has no nodes of different widths",
-                  wide, name, chip.name);
+                  option, name, chip.name);
     else if (quant_options_of(v)->dynamic)
         cli_error("quant: --dynamic and --chip %s exclude each other: the scales of a chip's "
                   "model are fixed",
                   name);
-    return !wide && !quant_options_of(v)->dynamic;
+    return !refused && !quant_options_of(v)->dynamic;
 }
 
 /* ---- Other rules ----------------------------------------------------------------------------- */
@@ -84,18 +92,13 @@ static bool check_normalization(const quant_values *v, const cli_command *comman
 
 static bool check_numbers(const quant_values *v, const cli_command *command)
 {
-    const bool width = !cli_given(v, command, "bit-width") || quant_options_of(v)->bits == 8 ||
-                       quant_options_of(v)->bits == 16;
     const bool limit =
         !cli_given(v, command, "layer-threshold") || quant_options_of(v)->norm_limit > 0;
     char typed[CLI_TYPED_SIZE];
-    if (!width)
-        cli_error("quant: %s: '%lld' is neither 8 nor 16",
-                  cli_typed(typed, v, command, "bit-width"), (long long)quant_options_of(v)->bits);
-    else if (!limit)
+    if (!limit)
         cli_error("quant: %s: it must be more than 0",
                   cli_typed(typed, v, command, "layer-threshold"));
-    return width && limit;
+    return limit;
 }
 
 static bool check_methods(const quant_values *v)
@@ -119,38 +122,52 @@ static bool check_methods(const quant_values *v)
     return false;
 }
 
-/* What gives nodes activations of 16 bits; *option is its option. NULL: nothing, or what follows
- * may take it back. */
-static const char *wide_asked(const quant_values *v, const char **option)
+/* "PATTERN=16", "PATTERN=w8a16": the width of activations. */
+static int activation_bits(const char *text)
 {
-    const char *width = quant_options_of(v)->bits == 16 ? "16" : NULL;
+    const char *equals = strrchr(text, '=');
+    const char *after = equals ? strrchr(equals, 'a') : NULL;
+    return equals ? (int)strtol(after ? after + 1 : equals + 1, NULL, 10) : 0;
+}
+
+/* The width of activations that opset `opset` has no quantizers of, and what asks for it; 0: none,
+ * or what follows may take it back. */
+static int width_beyond(const char **option, const char **value, const quant_values *v,
+                        int64_t opset)
+{
+    const qn_quantize_options *o = quant_options_of(v);
+    int found = qn_bits_opset(o->bits) > opset ? o->bits : 0;
     *option = "-b";
-    if (quant_options_of(v)->scales || quant_options_of(v)->mix)
-        return NULL;
-    for (size_t i = 0; i < quant_options_of(v)->n_widths; i++) {
-        const char *text = quant_options_of(v)->widths[i], *equals = strrchr(text, '=');
-        if (equals && strcmp(equals, "=8") == 0)
-            width = NULL;
-        if (!equals || (strcmp(equals, "=16") != 0 && strcmp(equals, "=w8a16") != 0))
+    *value = NULL;
+    for (size_t i = 0; i < o->n_widths; i++) {
+        const int bits = activation_bits(o->widths[i]);
+        if (bits == STANDARD_BITS)
+            found = 0;
+        if (qn_bits_opset(bits) <= opset)
             continue;
+        found = bits;
         *option = "--bits";
-        width = text;
+        *value = o->widths[i];
     }
-    return width;
+    return o->scales || o->mix ? 0 : found;
 }
 
 /* What the file could not say is not calibrated first. Form "fake" has no quantizers. */
 static bool check_opset(const quant_values *v)
 {
-    enum { WIDE_OPSET = 21 }; /* QuantizeLinear takes 16 bits since then */
-    const char *option, *width = wide_asked(v, &option);
+    const qn_quantize_file_options *file = &v->strategies.file;
+    const char *option, *value;
+    char number[16];
+    const int bits = file->opset ? width_beyond(&option, &value, v, file->opset) : 0;
     const bool writes = !v->own.list && !v->own.make_template && quantizes(v) &&
-                        (!v->strategies.file.form || strcmp(v->strategies.file.form, "fake") != 0);
-    if (!v->strategies.file.opset || v->strategies.file.opset >= WIDE_OPSET || !width || !writes)
+                        (!file->form || strcmp(file->form, "fake") != 0);
+    if (!bits || !writes)
         return true;
-    cli_error("quant: --opset %lld and %s %s exclude each other: files have quantizers of 16 bits "
-              "since opset %d; leave out --opset, or use -b 8 or --format fake",
-              (long long)v->strategies.file.opset, option, width, WIDE_OPSET);
+    snprintf(number, sizeof number, "%d", bits);
+    cli_error("quant: --opset %d and %s %s exclude each other: files have quantizers of %d bits "
+              "since opset %d; leave out --opset, or use -b %d or --format fake",
+              file->opset, option, value ? value : number, bits, qn_bits_opset(bits),
+              STANDARD_BITS);
     return false;
 }
 
@@ -159,7 +176,7 @@ static bool check_input_types(const quant_values *v, const cli_command *command)
 {
     for (size_t i = 0; i < quant_options_of(v)->n_input_types; i++) {
         if (strcmp(quant_options_of(v)->input_types[i], "int16") != 0 ||
-            quant_options_of(v)->bits == 16 || quant_options_of(v)->n_widths ||
+            quant_options_of(v)->bits > STANDARD_BITS || quant_options_of(v)->n_widths ||
             quant_options_of(v)->mix || quant_options_of(v)->scales)
             continue;
         cli_error(
@@ -277,9 +294,10 @@ static bool has_percentile(const quant_values *v)
     return quant_options_of(v)->mix != NULL;
 }
 
-static bool is_wide(const quant_values *v)
+/* Nodes may have more than the standard width. */
+static bool has_other_widths(const quant_values *v)
 {
-    return quant_options_of(v)->bits == 16 || quant_options_of(v)->n_widths ||
+    return quant_options_of(v)->bits > STANDARD_BITS || quant_options_of(v)->n_widths ||
            quant_options_of(v)->mix || v->own.make_template;
 }
 
@@ -288,9 +306,9 @@ static bool has_chip(const quant_values *v)
     return cli_chip(&v->common) != NULL;
 }
 
-static bool has_goal(const quant_values *v)
+static bool has_budget(const quant_values *v)
 {
-    return v->goal.max_drop < 100;
+    return v->budget.max_drop < 100;
 }
 
 static bool makes_template(const quant_values *v)
@@ -329,12 +347,12 @@ static const condition conditions[] = {
     {"iteration", takes_samples, "data or --infer-func beside --load-scale-json"},
     {"batch-size", takes_samples, "data or --infer-func beside --load-scale-json"},
     {"percent", has_percentile, "method percentile"},
-    {"labels", has_goal, "--max-drop"},
-    {"class-offset", has_goal, "--max-drop"},
-    {"eval-data", has_goal, "--max-drop"},
-    {"eval-list", has_goal, "--max-drop"},
+    {"labels", has_budget, "--max-drop"},
+    {"class-offset", has_budget, "--max-drop"},
+    {"eval-data", has_budget, "--max-drop"},
+    {"eval-list", has_budget, "--max-drop"},
     {"output-dequant", has_chip, "a chip: outputs are real numbers anyway"},
-    {"lut-len", is_wide, "nodes of 16 bits"},
+    {"lut-len", has_other_widths, "nodes of 16 bits"},
     {"bit-width", has_one_width, "a run without --mix-config, which says the width of every node"},
     {"quant-mode", has_one_width,
      "a run without --mix-config, which says the method of every node"},

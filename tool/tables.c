@@ -75,8 +75,8 @@ TABLE(cli_quantize_group, "of quant", QN_QUANTIZE_OPTIONS, QN_QUANTIZE_RULES)
 TABLE(cli_quantize_file_group, "of quant", QN_QUANTIZE_FILE_OPTIONS, QN_QUANTIZE_FILE_RULES)
 #undef CLI_OWNER
 
-#define CLI_OWNER qn_goal
-TABLE(cli_goal_group, "of quant", QN_GOAL, NO_RULES)
+#define CLI_OWNER qn_accuracy_budget
+TABLE(cli_accuracy_budget_group, "of quant", QN_ACCURACY_BUDGET, NO_RULES)
 #undef CLI_OWNER
 
 #define CLI_OWNER qn_strategies_options
@@ -97,6 +97,10 @@ TABLE(cli_infer_group, "of infer", QN_INFER_OPTIONS, NO_RULES)
 
 #define CLI_OWNER qn_bench_options
 TABLE(cli_bench_group, "of bench", QN_BENCH_OPTIONS, NO_RULES)
+#undef CLI_OWNER
+
+#define CLI_OWNER qn_train_options
+TABLE(cli_train_group, "of train", QN_TRAIN_OPTIONS, NO_RULES)
 #undef CLI_OWNER
 
 #define CLI_OWNER qn_verify_options

@@ -85,6 +85,33 @@ const char *cli_value_called(char out[CLI_TYPED_SIZE], const cli_option *option)
     return out;
 }
 
+/* ---- Words ----------------------------------------------------------------------------------- */
+
+static bool refuse_word(const cli_option *option, const char *text)
+{
+    char name[CLI_TYPED_SIZE];
+    const char *best = cli_nearest_value(option, text);
+    char all[512] = "";
+    size_t length = 0;
+    for (size_t i = 0; cli_word_at(option, i) && length < sizeof all; i++)
+        length +=
+            (size_t)snprintf(all + length, sizeof all - length, " %s", cli_word_at(option, i));
+    cli_error("%s: '%s' is none of:%s%s%s%s", cli_value_called(name, option), text, all,
+              best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
+    return false;
+}
+
+static bool is_word(const cli_option *option, const char *text)
+{
+    if (option->open || (option->known && option->known(text)))
+        return true;
+    for (size_t i = 0; cli_word_at(option, i); i++) {
+        if (strcmp(cli_word_at(option, i), text) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* ---- Numbers --------------------------------------------------------------------------------- */
 
 bool cli_value_is_whole(const cli_option *option)
@@ -133,6 +160,8 @@ static bool read_real(double *out, const cli_option *option, const char *text)
 static bool set_int32(const cli_option *option, int *field, const char *text)
 {
     int64_t number = 0;
+    if (cli_has_words(option) && !is_word(option, text))
+        return refuse_word(option, text);
     if (!read_int(&number, option, text) || number > INT32_MAX || number < INT32_MIN)
         return cli_value_refuse(option, text);
     *field = (int)number;
@@ -192,33 +221,6 @@ static bool push_dim(const cli_option *option, void *field, const char *text)
     }
     shape->dims[shape->rank++] = dim;
     return true;
-}
-
-/* ---- Words ----------------------------------------------------------------------------------- */
-
-static bool refuse_word(const cli_option *option, const char *text)
-{
-    char name[CLI_TYPED_SIZE];
-    const char *best = cli_nearest_value(option, text);
-    char all[512] = "";
-    size_t length = 0;
-    for (size_t i = 0; cli_word_at(option, i) && length < sizeof all; i++)
-        length +=
-            (size_t)snprintf(all + length, sizeof all - length, " %s", cli_word_at(option, i));
-    cli_error("%s: '%s' is none of:%s%s%s%s", cli_value_called(name, option), text, all,
-              best ? "; did you mean " : "", best ? best : "", best ? "?" : "");
-    return false;
-}
-
-static bool is_word(const cli_option *option, const char *text)
-{
-    if (option->open || (option->known && option->known(text)))
-        return true;
-    for (size_t i = 0; cli_word_at(option, i); i++) {
-        if (strcmp(cli_word_at(option, i), text) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* ---- Setting --------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "cli.h"
 
 /* The budget of accuracy is a struct of its own; people know its limit. */
-static const char *const budget[] = {"goal", "max_drop"};
+static const char *const budget[] = {"accuracy_budget", "max_drop"};
 
 static bool is_called(const cli_option *option, const char *field, size_t length)
 {

@@ -18,6 +18,8 @@
  *     .name .also .shorts   how the command calls it (--name, -short); none: not at all
  *     .value                what the command calls its value
  *     .several              the command takes several values behind one name
+ *     .result               the key under which results tell it: members of scale files, metadata
+ *                           "quench.KEY" of models; none: they do not
  *
  * What several structs have in common stands once, in options/shared.def, and their tables take the
  * row from there.
@@ -111,6 +113,7 @@ typedef struct qn_option {
     int (*known)(const char *text);
     int open, several;
     const char *name, *also, *shorts, *value;
+    const char *result;
 } qn_option;
 
 /* EXCLUDES: both together are an error. WITHOUT: the option has no effect beside the other one, and
@@ -151,7 +154,7 @@ typedef struct qn_option_table {
     TABLE(QN_PLAN_OPTIONS, qn_plan_options)                                                        \
     TABLE(QN_DATA_OPTIONS, qn_data_options)                                                        \
     TABLE(QN_CALIBRATE_OPTIONS, qn_calibrate_options)                                              \
-    TABLE(QN_GOAL, qn_goal)                                                                        \
+    TABLE(QN_ACCURACY_BUDGET, qn_accuracy_budget)                                                  \
     TABLE(QN_QUANTIZE_OPTIONS, qn_quantize_options)                                                \
     TABLE(QN_FUNCTION, qn_function)                                                                \
     TABLE(QN_INFER_OPTIONS, qn_infer_options)                                                      \
@@ -165,6 +168,7 @@ typedef struct qn_option_table {
     TABLE(QN_MIX_OPTIONS, qn_mix_options)                                                          \
     TABLE(QN_FUNCTION_OPTIONS, qn_function_options)                                                \
     TABLE(QN_STRATEGIES_OPTIONS, qn_strategies_options)                                            \
-    TABLE(QN_COMPARE_OPTIONS, qn_compare_options)
+    TABLE(QN_COMPARE_OPTIONS, qn_compare_options)                                                  \
+    TABLE(QN_TRAIN_OPTIONS, qn_train_options)
 
 #endif

@@ -8,9 +8,9 @@
 #ifndef QUENCH_QUANTIZE_H
 #define QUENCH_QUANTIZE_H
 
+#include "options/accuracy_budget.def"
 #include "options/calibrate.def"
 #include "options/data.def"
-#include "options/goal.def"
 #include "options/quantize.def"
 
 #ifdef __cplusplus
@@ -78,7 +78,7 @@ typedef struct qn_chip_info {
     /* As of qn_chip_name */
     const char *name;
     /* Computes with 16 bits too, alone or beside 8 */
-    int wide;
+    int int16;
 } qn_chip_info;
 /* 1 for names of targets, and of chips. */
 QN_API int qn_target_is_known(const char *name);
@@ -86,16 +86,20 @@ QN_API int qn_target_is_known(const char *name);
 QN_API int qn_chip_find(qn_chip_info *out, const char *name);
 /* The methods of choosing ranges; NULL past the last. */
 QN_API const char *qn_method_name(size_t i);
+/* The widths of integers that the engine computes with, as "8"; NULL past the last. */
+QN_API const char *qn_bits_name(size_t i);
+/* The least opset whose files have quantizers of the width; 0: there is no such width. */
+QN_API int qn_bits_opset(int bits);
 
-/* A budget of accuracy: layers get 16 bits, or stay float, the most harmful first, until it
+/* A budget of accuracy: layers get more bits, or stay float, the most sensitive first, until it
  * holds. */
-typedef struct qn_goal {
+typedef struct qn_accuracy_budget {
     int version;
-    QN_GOAL(QN_OPTION_FIELD)
-} qn_goal;
-#define QN_GOAL_INIT                                                                               \
+    QN_ACCURACY_BUDGET(QN_OPTION_FIELD)
+} qn_accuracy_budget;
+#define QN_ACCURACY_BUDGET_INIT                                                                    \
     {                                                                                              \
-        QN_OPTIONS_VERSION, QN_GOAL(QN_OPTION_STANDARD)                                            \
+        QN_OPTIONS_VERSION, QN_ACCURACY_BUDGET(QN_OPTION_STANDARD)                                 \
     }
 /* Shows a model that lives no longer than the call. */
 typedef qn_status qn_model_fn(void *user, qn_model *model);

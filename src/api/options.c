@@ -74,8 +74,8 @@
 #define ROWS QN_CALIBRATE_OPTIONS
 #include "api/option_table_inc.h"
 
-#define OWNER qn_goal
-#define ROWS QN_GOAL
+#define OWNER qn_accuracy_budget
+#define ROWS QN_ACCURACY_BUDGET
 #include "api/option_table_inc.h"
 
 #define OWNER qn_quantize_options
@@ -135,6 +135,10 @@
 
 #define OWNER qn_compare_options
 #define ROWS QN_COMPARE_OPTIONS
+#include "api/option_table_inc.h"
+
+#define OWNER qn_train_options
+#define ROWS QN_TRAIN_OPTIONS
 #include "api/option_table_inc.h"
 
 /* ---- Doors ----------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Options: from structs of any version to one of this version, and whether they make sense. */
 #include "base/options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -80,6 +81,11 @@ static qn_status check_text(qn_context *ctx, const qn_option *row, const char *t
 
 static qn_status check_number(qn_context *ctx, const qn_option *row, double number)
 {
+    char text[32];
+    if (row->word || row->words) {
+        snprintf(text, sizeof text, "%.15g", number);
+        return check_text(ctx, row, text);
+    }
     if (row->least >= row->most || (number >= row->least && number <= row->most))
         return QN_OK;
     return qn_fail(ctx, QN_E_OPTION, "%s: %.15g is not from %.15g to %.15g", row->field, number,

@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "calib/kl.h"
+#include "ir/width.h"
 
 /* ---- Those that need no search --------------------------------------------------------------- */
 
@@ -102,8 +103,9 @@ qn_status qn_method_find(const qn_method **out, qn_context *ctx, const char *nam
 
 static qn_status check_options(qn_context *ctx, const qn_range_options *o)
 {
-    if (o->bits < 2 || o->bits > 16)
-        return qn_fail(ctx, QN_E_INVALID, "a range is for 2 to 16 bits, not %d", o->bits);
+    if (!qn_width_of_bits(o->bits))
+        return qn_fail(ctx, QN_E_INVALID, "there are no integers of %d bits to choose a range for",
+                       o->bits);
     if (!(o->percentile >= 0.5 && o->percentile <= 1))
         return qn_fail(ctx, QN_E_INVALID, "the percentile must be from 0.5 to 1, not %g",
                        o->percentile);

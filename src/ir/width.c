@@ -40,6 +40,15 @@ bool qn_width_is_computed(int bits)
     return width && width->kernels != QN_UNDEFINED;
 }
 
+int qn_width_beyond(int bits)
+{
+    for (int i = 0; i < QN_WIDTHS; i++) {
+        if (qn_widths[i].bits > bits && qn_widths[i].kernels != QN_UNDEFINED)
+            return qn_widths[i].bits;
+    }
+    return 0;
+}
+
 void qn_width_list(char *out, size_t size)
 {
     int count = 0, written = 0;

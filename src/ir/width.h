@@ -28,12 +28,17 @@ typedef struct qn_width {
 
 extern const qn_width qn_widths[QN_WIDTHS];
 
+/* The bits of what nobody asks another width for. */
+enum { QN_WIDTH_STANDARD = 8 };
+
 /* NULL: there is no such width. */
 const qn_width *qn_width_of_bits(int bits);
 /* The width that all numbers of the type have; NULL for types of more than 16 bits. */
 const qn_width *qn_width_of(qn_dtype dtype);
 /* The engine has kernels for it. */
 bool qn_width_is_computed(int bits);
+/* The next greater one of these; 0: there is none. */
+int qn_width_beyond(int bits);
 /* "8 or 16": those that the engine has kernels for; always terminated. */
 void qn_width_list(char *out, size_t size);
 

@@ -10,80 +10,35 @@
 
 /* ---- Inference ------------------------------------------------------------------------------- */
 
-typedef struct sizes {
-    qn_dim sequence, batch, input, hidden, both;
-} sizes;
-
-static qn_status find_sizes(sizes *s, const qn_infer *self)
-{
-    const qn_recurrent_attrs *a = self->attrs;
-    const qn_type *x = self->in[QN_QREC_X], *r = self->in[QN_QREC_R];
-    const int first = a->layout ? 1 : 0;
-    if ((x->rank >= 0 && x->rank != 3) || r->rank != 3)
-        return qn_infer_fail(self, "the sequence and the recurrent weights need 3 dimensions");
-    *s = (sizes){qn_dim_unknown(), qn_dim_unknown(), qn_dim_unknown(), r->dims[2],
-                 qn_dim_of(qn_recurrent_directions(a))};
-    if (x->rank == 3) {
-        s->sequence = x->dims[first];
-        s->batch = x->dims[1 - first];
-        s->input = x->dims[2];
-    }
-    return QN_OK;
-}
-
-/* One number, or one for each row. */
-static qn_status check_scale(const qn_infer *self, int32_t i, qn_dim rows)
-{
-    const qn_type *type = self->in[i];
-    if (type->rank == 0 || (type->rank == 1 && type->dims[0].value == 1))
-        return QN_OK;
-    return qn_recurrent_check_dims(self, i, 1, &rows);
-}
-
-static qn_status check_inputs(const qn_infer *self, const sizes *s, const qn_dim state[3])
-{
-    static const int32_t singles[] = {QN_QREC_X_SCALE, QN_QREC_X_ZERO, QN_QREC_Y_SCALE,
-                                      QN_QREC_Y_ZERO, -1};
-    const qn_dim rows = qn_dim_mul(s->hidden, qn_dim_of(qn_qcell_gates(self->node->op)));
-    const qn_dim w[3] = {s->both, rows, s->input}, r[3] = {s->both, rows, s->hidden};
-    const qn_dim b[2] = {s->both, qn_dim_mul(rows, qn_dim_of(2))};
-    const qn_dim p[2] = {s->both, qn_dim_mul(s->hidden, qn_dim_of(3))};
-    QN_TRY(qn_infer_singles(self, singles));
-    QN_TRY(qn_recurrent_check_dims(self, QN_QREC_W, 3, w));
-    QN_TRY(qn_recurrent_check_dims(self, QN_QREC_R, 3, r));
-    QN_TRY(check_scale(self, QN_QREC_W_SCALE, rows));
-    QN_TRY(check_scale(self, QN_QREC_R_SCALE, rows));
-    QN_TRY(qn_recurrent_check_dims(self, QN_QREC_B, 2, b));
-    QN_TRY(qn_recurrent_check_dims(self, QN_QREC_LENGTHS, 1, &s->batch));
-    QN_TRY(qn_recurrent_check_dims(self, QN_QREC_H, 3, state));
-    QN_TRY(qn_recurrent_check_dims(self, QN_QREC_C, 3, state));
-    return qn_recurrent_check_dims(self, QN_QREC_P, 2, p);
-}
+static const qn_recurrent_slots slots = {.x = QN_QREC_X,
+                                         .w = QN_QREC_W,
+                                         .r = QN_QREC_R,
+                                         .b = QN_QREC_B,
+                                         .lengths = QN_QREC_LENGTHS,
+                                         .initial_h = QN_QREC_H,
+                                         .initial_c = QN_QREC_C,
+                                         .peephole = QN_QREC_P};
 
 static qn_status qrec_infer(qn_infer *self)
 {
-    const qn_recurrent_attrs *a = self->attrs;
-    const qn_dtype dtype = self->in[QN_QREC_Y_ZERO]->dtype;
-    sizes s;
-    QN_TRY(find_sizes(&s, self));
-    const qn_dim plain[4] = {s.sequence, s.both, s.batch, s.hidden};
-    const qn_dim by_batch[4] = {s.batch, s.sequence, s.both, s.hidden};
-    const qn_dim state[3] = {a->layout ? s.batch : s.both, a->layout ? s.both : s.batch, s.hidden};
-    QN_TRY(check_inputs(self, &s, state));
-    qn_infer_set(self, 0, dtype, 4, a->layout ? by_batch : plain);
-    qn_infer_set(self, 1, dtype, 3, state);
-    qn_infer_set(self, 2, QN_FLOAT32, 3, state);
+    static const int32_t singles[] = {QN_QREC_X_SCALE, QN_QREC_X_ZERO, QN_QREC_Y_SCALE,
+                                      QN_QREC_Y_ZERO, -1};
+    const int64_t gates = qn_qcell_gates(self->node->op);
+    qn_recurrent_sizes sizes;
+    if (self->in[QN_QREC_R]->rank != 3)
+        return qn_infer_fail(self, "the recurrent weights need 3 dimensions");
+    QN_TRY(qn_recurrent_find_sizes(&sizes, self, &slots));
+    QN_TRY(qn_infer_singles(self, singles));
+    QN_TRY(qn_recurrent_check_inputs(self, &slots, &sizes, gates));
+    QN_TRY(qn_recurrent_check_scale(self, QN_QREC_W_SCALE, &sizes, gates));
+    QN_TRY(qn_recurrent_check_scale(self, QN_QREC_R_SCALE, &sizes, gates));
+    qn_recurrent_set_outputs(self, &sizes, self->in[QN_QREC_Y_ZERO]->dtype, QN_FLOAT32);
     return QN_OK;
 }
 
 static int64_t qrec_macs(const qn_infer *self)
 {
-    int64_t x[QN_MAX_RANK], w[QN_MAX_RANK], r[QN_MAX_RANK], steps, each;
-    if (!qn_type_is_static(self->in[QN_QREC_X], x) || !qn_type_is_static(self->in[QN_QREC_W], w) ||
-        !qn_type_is_static(self->in[QN_QREC_R], r) || !qn_mul_int64(&steps, x[0], x[1]) ||
-        !qn_mul_int64(&each, w[0] * w[1], w[2] + r[2]) || !qn_mul_int64(&each, each, steps))
-        return 0;
-    return each;
+    return qn_recurrent_macs(self, &slots);
 }
 
 /* ---- Kernel ---------------------------------------------------------------------------------- */

@@ -26,71 +26,16 @@ static const kind lstm = {
 
 enum { X, W, R, B, LENGTHS, INITIAL_H, INITIAL_C, PEEPHOLE, INPUTS };
 
-int64_t qn_recurrent_directions(const qn_recurrent_attrs *a)
-{
-    return a->direction == QN_DIRECTION_BOTH ? 2 : 1;
-}
+static const qn_recurrent_slots slots = {.x = X,
+                                         .w = W,
+                                         .r = R,
+                                         .b = B,
+                                         .lengths = LENGTHS,
+                                         .initial_h = INITIAL_H,
+                                         .initial_c = INITIAL_C,
+                                         .peephole = PEEPHOLE};
 
 /* ---- Inference ------------------------------------------------------------------------------- */
-
-typedef struct sizes {
-    qn_dim sequence, batch, input, hidden, directions;
-} sizes;
-
-qn_status qn_recurrent_check_dims(const qn_infer *self, int32_t i, int32_t rank, const qn_dim *dims)
-{
-    qn_dim merged;
-    const int32_t own = qn_infer_rank(self, i);
-    if (own >= 0 && own != rank)
-        return qn_infer_fail(self, "input %d has %d dimensions instead of %d", i, own, rank);
-    for (int32_t d = 0; d < own; d++) {
-        if (!qn_dim_merge(&merged, self->in[i]->dims[d], dims[d]))
-            return qn_infer_fail(self, "dimension %d of input %d is %lld instead of %lld", d, i,
-                                 (long long)self->in[i]->dims[d].value, (long long)dims[d].value);
-    }
-    return QN_OK;
-}
-
-static qn_status find_sizes(sizes *s, const qn_infer *self)
-{
-    const qn_recurrent_attrs *a = self->attrs;
-    const qn_type *x = self->in[X], *r = self->in[R];
-    const int first = a->layout ? 1 : 0;
-    if ((x->rank >= 0 && x->rank != 3) || (r->rank >= 0 && r->rank != 3))
-        return qn_infer_fail(self, "the sequence and the recurrent weights need 3 dimensions");
-    *s = (sizes){qn_dim_unknown(), qn_dim_unknown(), qn_dim_unknown(), qn_dim_unknown(),
-                 qn_dim_of(qn_recurrent_directions(a))};
-    if (x->rank == 3) {
-        s->sequence = x->dims[first];
-        s->batch = x->dims[1 - first];
-        s->input = x->dims[2];
-    }
-    if (r->rank == 3)
-        s->hidden = r->dims[2];
-    if (a->hidden_size != QN_ABSENT &&
-        (a->hidden_size < 1 || !qn_dim_merge(&s->hidden, s->hidden, qn_dim_of(a->hidden_size))))
-        return qn_infer_fail(self, "hidden_size is %lld, the weights have %lld",
-                             (long long)a->hidden_size, (long long)s->hidden.value);
-    return QN_OK;
-}
-
-static qn_status check_inputs(const qn_infer *self, const sizes *s, const kind *k)
-{
-    const qn_recurrent_attrs *a = self->attrs;
-    const qn_dim rows = qn_dim_mul(s->hidden, qn_dim_of(k->gates));
-    const qn_dim w[3] = {s->directions, rows, s->input}, r[3] = {s->directions, rows, s->hidden};
-    const qn_dim b[2] = {s->directions, qn_dim_mul(rows, qn_dim_of(2))};
-    const qn_dim p[2] = {s->directions, qn_dim_mul(s->hidden, qn_dim_of(3))};
-    const qn_dim state[3] = {a->layout ? s->batch : s->directions,
-                             a->layout ? s->directions : s->batch, s->hidden};
-    QN_TRY(qn_recurrent_check_dims(self, W, 3, w));
-    QN_TRY(qn_recurrent_check_dims(self, R, 3, r));
-    QN_TRY(qn_recurrent_check_dims(self, B, 2, b));
-    QN_TRY(qn_recurrent_check_dims(self, LENGTHS, 1, &s->batch));
-    QN_TRY(qn_recurrent_check_dims(self, INITIAL_H, 3, state));
-    QN_TRY(qn_recurrent_check_dims(self, INITIAL_C, 3, state));
-    return qn_recurrent_check_dims(self, PEEPHOLE, 2, p);
-}
 
 static qn_status check_activations(const qn_infer *self, const kind *k)
 {
@@ -112,30 +57,18 @@ static qn_status check_activations(const qn_infer *self, const kind *k)
 
 static qn_status infer_recurrent(qn_infer *self, const kind *k)
 {
-    const qn_recurrent_attrs *a = self->attrs;
     const qn_dtype dtype = self->in[X]->dtype;
-    sizes s;
+    qn_recurrent_sizes sizes;
     QN_TRY(check_activations(self, k));
-    QN_TRY(find_sizes(&s, self));
-    QN_TRY(check_inputs(self, &s, k));
-    const qn_dim plain[4] = {s.sequence, s.directions, s.batch, s.hidden};
-    const qn_dim by_batch[4] = {s.batch, s.sequence, s.directions, s.hidden};
-    const qn_dim state[3] = {a->layout ? s.batch : s.directions, a->layout ? s.directions : s.batch,
-                             s.hidden};
-    qn_infer_set(self, 0, dtype, 4, a->layout ? by_batch : plain);
-    qn_infer_set(self, 1, dtype, 3, state);
-    qn_infer_set(self, 2, dtype, 3, state);
+    QN_TRY(qn_recurrent_find_sizes(&sizes, self, &slots));
+    QN_TRY(qn_recurrent_check_inputs(self, &slots, &sizes, k->gates));
+    qn_recurrent_set_outputs(self, &sizes, dtype, dtype);
     return QN_OK;
 }
 
 static int64_t macs_of(const qn_infer *self)
 {
-    int64_t x[QN_MAX_RANK], w[QN_MAX_RANK], r[QN_MAX_RANK], steps, each;
-    if (!qn_type_is_static(self->in[X], x) || !qn_type_is_static(self->in[W], w) ||
-        !qn_type_is_static(self->in[R], r) || !qn_mul_int64(&steps, x[0], x[1]) ||
-        !qn_mul_int64(&each, w[0] * w[1], w[2] + r[2]) || !qn_mul_int64(&each, each, steps))
-        return 0;
-    return each;
+    return qn_recurrent_macs(self, &slots);
 }
 
 /* ---- Kernel ---------------------------------------------------------------------------------- */

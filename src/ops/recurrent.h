@@ -56,8 +56,34 @@ void qn_matvec(double *y, const double *matrix, const double *x, int64_t rows, i
 
 /* 1, or 2 of a bidirectional node. */
 int64_t qn_recurrent_directions(const qn_recurrent_attrs *a);
+
+/* ---- Inference (recurrent_infer.c) ----------------------------------------------------------- */
+
+/* The places of a node's inputs. */
+typedef struct qn_recurrent_slots {
+    int32_t x, w, r, b, lengths, initial_h, initial_c, peephole;
+} qn_recurrent_slots;
+
+typedef struct qn_recurrent_sizes {
+    qn_dim sequence, batch, input, hidden, directions;
+} qn_recurrent_sizes;
+
 /* Fails where input i, as far as it is known, has other dimensions. */
 QN_MUST_CHECK qn_status qn_recurrent_check_dims(const qn_infer *self, int32_t i, int32_t rank,
                                                 const qn_dim *dims);
+/* As far as they are known. */
+QN_MUST_CHECK qn_status qn_recurrent_find_sizes(qn_recurrent_sizes *out, const qn_infer *self,
+                                                const qn_recurrent_slots *slots);
+/* Fails where an input has other dimensions. */
+QN_MUST_CHECK qn_status qn_recurrent_check_inputs(const qn_infer *self,
+                                                  const qn_recurrent_slots *slots,
+                                                  const qn_recurrent_sizes *sizes, int64_t gates);
+/* Input i has one scale, or one for each row of the weights. */
+QN_MUST_CHECK qn_status qn_recurrent_check_scale(const qn_infer *self, int32_t i,
+                                                 const qn_recurrent_sizes *sizes, int64_t gates);
+/* Y and Y_h have the state's type, Y_c the cell's. */
+void qn_recurrent_set_outputs(qn_infer *self, const qn_recurrent_sizes *sizes, qn_dtype state,
+                              qn_dtype cell);
+int64_t qn_recurrent_macs(const qn_infer *self, const qn_recurrent_slots *slots);
 
 #endif

@@ -1,6 +1,7 @@
 /* LayerNormalization and Softmax that a file spells out with simple operators, as one node each. */
 #include "ops/eval.h"
 #include "ops/nn_attrs.h"
+#include "pass/norms.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
@@ -82,6 +83,21 @@ static const qn_value *match_inverse_root(const qn_value *value)
     if (div)
         return qn_match_near(div->in[0], div->in[1], 1) ? match_root(div->in[1]) : NULL;
     return match_power(value, -0.5);
+}
+
+bool qn_is_rms_norm(const qn_node *node)
+{
+    double epsilon;
+    const bool div = node->op == &qn_op_Div;
+    for (int32_t side = 0; node->n_in == 2 && side < (div ? 1 : 2); side++) {
+        const qn_value *x = node->in[side], *factor = node->in[1 - side];
+        const qn_value *variance = div                      ? match_root(factor)
+                                   : node->op == &qn_op_Mul ? match_inverse_root(factor)
+                                                            : NULL;
+        if (variance && match_variance(&epsilon, variance, x))
+            return true;
+    }
+    return false;
 }
 
 /* A constant of one number per element of the last axis. */

@@ -78,7 +78,7 @@ static qn_status check_target(const qn_quantizer *q)
 qn_status qn_dynamic_rules(qn_quantizer *q)
 {
     bool any = false;
-    if (q->settings.bits != 8 || q->settings.n_widths)
+    if (q->settings.bits != QN_WIDTH_STANDARD || q->settings.n_widths)
         return qn_fail(q->ctx, QN_E_OPTION, "dynamic quantization has 8 bits");
     for (size_t i = 0; i < q->n_nodes; i++) {
         q->nodes[i].bits = q->nodes[i].weight_bits = q->settings.bits;

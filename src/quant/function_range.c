@@ -153,7 +153,7 @@ static qn_status search_range(search *s, qn_range *range, const qn_stats_entry *
 /* A function reads the value, which shares its parameters with none. */
 bool qn_range_is_before_function(const qn_quantizer *q, const qn_quant_value *root)
 {
-    if (root->bits != 8 || !function_of(q, root->value))
+    if (qn_width_is_fine(qn_width_of_bits(root->bits)) || !function_of(q, root->value))
         return false;
     for (size_t i = 0; i < q->n_values; i++) {
         const qn_quant_value *v = &q->values[i];

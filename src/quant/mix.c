@@ -174,7 +174,7 @@ static void follow(const qn_quantizer *q, qn_quant_node *n)
     const qn_node *producer = n->node->in[0] ? n->node->in[0]->producer : NULL;
     if (!before && producer && q->nodes[producer->number].integer)
         before = &q->nodes[producer->number];
-    n->bits = n->weight_bits = before ? before->bits : 8;
+    n->bits = n->weight_bits = before ? before->bits : QN_WIDTH_STANDARD;
     n->method = before ? before->method : NULL;
 }
 

@@ -15,7 +15,7 @@ typedef struct end_node {
     size_t place;
     /* The distance to the nearer end of the graph. */
     size_t distance;
-    bool wide, maybe;
+    bool promoted, maybe;
 } end_node;
 
 typedef struct ends {
@@ -85,20 +85,20 @@ static int by_distance(const void *a, const void *b)
     return ((*x)->place > (*y)->place) - ((*x)->place < (*y)->place);
 }
 
-/* ---- 16 bits at the ends --------------------------------------------------------------------- */
+/* ---- More bits at the ends ------------------------------------------------------------------- */
 
 static end_node *end_of(const ends *e, const qn_quant_node *n)
 {
     return &e->at[n->node->number];
 }
 
-static bool is_raised(const end_node *n)
+static bool is_promoted(const end_node *n)
 {
-    return n->wide || n->maybe;
+    return n->promoted || n->maybe;
 }
 
 /* Gives `n` more bits, and all nodes that the rules tie to it; returns how many those are. */
-static size_t raise_tied(ends *e, end_node *n)
+static size_t promote_tied(ends *e, end_node *n)
 {
     size_t count = 1;
     n->maybe = true;
@@ -107,9 +107,9 @@ static size_t raise_tied(ends *e, end_node *n)
         for (size_t i = 0; i < e->bonds.count; i++) {
             const qn_mix_constraint *bond = &e->bonds.at[i];
             end_node *a = end_of(e, bond->a), *b = end_of(e, bond->b);
-            end_node *next = is_raised(a) && !is_raised(b)                     ? b
-                             : is_raised(b) && !is_raised(a) && !bond->at_most ? a
-                                                                               : NULL;
+            end_node *next = is_promoted(a) && !is_promoted(b)                     ? b
+                             : is_promoted(b) && !is_promoted(a) && !bond->at_most ? a
+                                                                                   : NULL;
             if (!next)
                 continue;
             next->maybe = more = true;
@@ -119,15 +119,15 @@ static size_t raise_tied(ends *e, end_node *n)
     return count;
 }
 
-static void settle(ends *e, bool wide)
+static void settle(ends *e, bool promotes)
 {
     for (size_t i = 0; i < e->q->n_nodes; i++) {
-        e->at[i].wide = e->at[i].wide || (wide && e->at[i].maybe);
+        e->at[i].promoted = e->at[i].promoted || (promotes && e->at[i].maybe);
         e->at[i].maybe = false;
     }
 }
 
-static qn_status raise_ends(ends *e, double ratio)
+static qn_status promote_ends(ends *e, double ratio)
 {
     end_node **order = qn_alloc_zero(e->q->ctx, e->q->n_nodes + 1, sizeof *order);
     QN_TRY_ALLOC(e->q->ctx, order);
@@ -136,9 +136,9 @@ static qn_status raise_ends(ends *e, double ratio)
     qsort(order, e->q->n_nodes, sizeof *order, by_distance);
     size_t left = e->count - (size_t)ceil(ratio * (double)e->count - 1e-9);
     for (size_t i = 0; i < e->q->n_nodes && left; i++) {
-        if (order[i]->wide || !qn_mix_is_node(e->q, order[i]->n))
+        if (order[i]->promoted || !qn_mix_is_node(e->q, order[i]->n))
             continue;
-        const size_t more = raise_tied(e, order[i]);
+        const size_t more = promote_tied(e, order[i]);
         settle(e, more <= left);
         left -= more <= left ? more : 0;
     }
@@ -155,9 +155,11 @@ static qn_status choose_ends(qn_quantizer *q, double ratio)
     if (status == QN_OK)
         status = measure(&e);
     if (status == QN_OK)
-        status = raise_ends(&e, ratio);
+        status = promote_ends(&e, ratio);
+    const int wider = qn_profile_wider(q->settings.profile, QN_WIDTH_STANDARD);
+    const int more = wider ? wider : qn_width_beyond(QN_WIDTH_STANDARD);
     for (size_t i = 0; i < q->n_nodes && status == QN_OK; i++)
-        q->nodes[i].bits = e.at[i].wide ? 16 : 8;
+        q->nodes[i].bits = e.at[i].promoted ? more : QN_WIDTH_STANDARD;
     qn_mix_constraints_free(&e.bonds, q);
     qn_free(q->ctx, e.at);
     return status;

@@ -270,7 +270,7 @@ static qn_status compute_int8_params(qn_value_encoding *out, const qn_quantizer 
     const qn_profile *profile = q->settings.profile;
     qn_range_options wanted = options->range;
     qn_range range = out->range;
-    wanted.bits = 8;
+    wanted.bits = QN_WIDTH_STANDARD;
     wanted.symmetric = profile->symmetric;
     if (entry && root->masked)
         range = qn_softmax_mask_range(root, entry, wanted.bits);
@@ -280,7 +280,7 @@ static qn_status compute_int8_params(qn_value_encoding *out, const qn_quantizer 
         range.min = fmaxf(range.min, root->mask_min);
     limit_range(&range, q, root, options->norm_limit);
     QN_TRY(qn_qparams_create(&out->int8_params, q->ctx, q->graph->arena,
-                             qn_profile_activation(profile, 8), 1));
+                             qn_profile_activation(profile, QN_WIDTH_STANDARD), 1));
     qn_params_from_range(out->int8_params, range.min, range.max, profile->symmetric);
     return QN_OK;
 }

@@ -155,6 +155,15 @@ typedef struct qn_quant_settings {
     const char *given;
 } qn_quant_settings;
 
+/* settings.c: the settings that options ask for. */
+QN_MUST_CHECK qn_status qn_quant_settings_of(qn_quant_settings *out, qn_context *ctx,
+                                             const qn_quantize_options *options);
+/* The options that ask for the settings, as far as results tell them (`.result`); what makes no
+ * difference to the result is zero. */
+struct qn_param_options;
+qn_quantize_options qn_quant_settings_options(const qn_quant_settings *settings,
+                                              const struct qn_param_options *params);
+
 /* ---- The quantizer: what is known of each node and value ------------------------------------- */
 
 typedef enum qn_quant_class {
@@ -304,6 +313,8 @@ qn_quant_node *qn_rule_before(const qn_quantizer *q, const qn_quant_node *n);
 qn_quant_node *qn_quant_node_of(const qn_quantizer *q, const qn_node *node);
 qn_quant_value *qn_quant_value_of(const qn_quantizer *q, const qn_value *value);
 qn_quant_value *qn_quant_root(const qn_quantizer *q, const qn_quant_value *value);
+/* shared_params.c: finds the values that share parameters, a part of the rules. */
+void qn_quant_share(qn_quantizer *q);
 /* The type of a root's integers. */
 qn_dtype qn_quant_dtype(const qn_quantizer *q, const qn_quant_value *root);
 /* The class of the node's operator, the QN_CAN_... flags that the target needs for it, and the

@@ -97,7 +97,7 @@ static qn_status get_int8_params(qn_value_encoding *out, const qn_quantizer *q,
     QN_TRY(qn_json_member(&item, object, "narrow"));
     QN_TRY(qn_json_only(&item, (const char *const[]){"scale", "zero_point", NULL}));
     QN_TRY(qn_qparams_create(&out->int8_params, q->ctx, q->graph->arena,
-                             qn_profile_activation(profile, 8), 1));
+                             qn_profile_activation(profile, QN_WIDTH_STANDARD), 1));
     QN_TRY(get_scales(out->int8_params, &item));
     return get_zero(out->int8_params, &item, profile->symmetric);
 }

@@ -1,8 +1,7 @@
 /* Reads the head of a scale file: fingerprints, settings, method, refinements. */
 #include <string.h>
 
-#include "ops/numerics.h"
-#include "pass/qdq_to_integer.h"
+#include "base/options_record.h"
 #include "quant/refinement.h"
 #include "quant/scales.h"
 
@@ -14,22 +13,6 @@ static qn_status get_print(qn_fingerprint *out, const qn_json_place *object, con
     QN_TRY(qn_json_get_text(&text, &item));
     if (!qn_fingerprint_parse(out, text))
         return qn_json_fail(&item, QN_E_FORMAT, "is no fingerprint: 32 hexadecimal digits");
-    return QN_OK;
-}
-
-static qn_status get_patterns(const char *const **out, size_t *count, qn_scales *s,
-                              const qn_json_place *object, const char *key)
-{
-    qn_json_place list;
-    QN_TRY(qn_json_member(&list, object, key));
-    QN_TRY(qn_json_length(count, &list));
-    const char **at = qn_arena_array(&s->arena, *count + 1, sizeof *at);
-    QN_TRY_ALLOC(s->ctx, at);
-    for (size_t i = 0; i < *count; i++) {
-        const qn_json_place item = qn_json_element(&list, i);
-        QN_TRY(qn_json_get_text(&at[i], &item));
-    }
-    *out = at;
     return QN_OK;
 }
 
@@ -49,41 +32,39 @@ static qn_status check_version(const qn_json_place *root)
     return QN_OK;
 }
 
-static qn_status get_settings(qn_scales *s, const qn_json_place *root)
+static qn_status check_bits(const qn_json_place *root, int bits)
 {
-    qn_quant_settings *o = &s->settings;
     qn_json_place item;
-    const char *target = NULL;
-    int64_t bits = 0, tables = 0;
-    QN_TRY(qn_json_member_text(&target, root, "target"));
-    QN_TRY(qn_profile_find(&o->profile, s->ctx, target));
+    char list[64];
     QN_TRY(qn_json_member(&item, root, "bits"));
-    QN_TRY(qn_json_get_int(&bits, &item, 8, 16));
-    if (!qn_width_is_computed((int)bits)) {
-        char list[64];
-        qn_width_list(list, sizeof list);
-        return qn_json_fail(&item, QN_E_FORMAT, "is %d: it must be %s", (int)bits, list);
-    }
-    o->bits = (int)bits;
-    QN_TRY(get_patterns(&o->keep_float, &o->n_float, s, root, "float"));
-    QN_TRY(get_patterns(&o->widths, &o->n_widths, s, root, "widths"));
-    if (qn_json_find(&item, root, "unified"))
-        QN_TRY(qn_json_get_bool(&o->unify, &item));
-    if (qn_json_find(&item, root, "reduced_range"))
-        QN_TRY(qn_json_get_bool(&o->reduce_range, &item));
-    if (qn_json_find(&item, root, "bits_asked"))
-        QN_TRY(qn_json_get_bool(&o->bits_asked, &item));
-    if (qn_json_find(&item, root, "table_bits"))
-        QN_TRY(qn_json_get_int(&tables, &item, QN_TABLE_BITS_MIN, QN_TABLE_BITS_MAX));
-    o->table_bits = (int)tables;
-    if (qn_json_find(&item, root, "inputs"))
-        QN_TRY(get_patterns(&o->input_types, &o->n_input_types, s, root, "inputs"));
-    if (qn_json_find(&item, root, "mix"))
-        QN_TRY(qn_mix_read(&s->mix, s->ctx, &item));
-    o->mix = s->mix;
-    return QN_OK;
+    qn_width_list(list, sizeof list);
+    return qn_width_is_computed(bits)
+               ? QN_OK
+               : qn_json_fail(&item, QN_E_FORMAT, "is %d: it must be %s", bits, list);
 }
 
+/* The settings, and the method, are what options with these values ask for. */
+static qn_status get_settings(qn_scales *s, const qn_json_place *root)
+{
+    qn_quantize_options o = QN_QUANTIZE_OPTIONS_INIT;
+    qn_json_place item;
+    QN_TRY(qn_json_member(&item, root, "target"));
+    QN_TRY(qn_json_member(&item, root, "method"));
+    QN_TRY(qn_options_read(&o, &s->arena, &qn_quantize_options_table, root));
+    QN_TRY(check_bits(root, o.bits));
+    QN_TRY(qn_quant_settings_of(&s->settings, s->ctx, &o));
+    s->settings.bits_asked = false;
+    if (qn_json_find(&item, root, "bits_asked"))
+        QN_TRY(qn_json_get_bool(&s->settings.bits_asked, &item));
+    if (qn_json_find(&item, root, "mix"))
+        QN_TRY(qn_mix_read(&s->mix, s->ctx, &item));
+    s->settings.mix = s->mix;
+    s->params = (qn_param_options){.range = QN_RANGE_OPTIONS_INIT};
+    s->params.range.percentile = o.percentile;
+    return qn_method_find(&s->params.method, s->ctx, o.method);
+}
+
+/* Refinements only say how the scales were made, and go into the metadata. */
 static qn_status get_refinements(qn_param_options *out, const qn_json_place *root)
 {
     qn_json_place list;
@@ -103,34 +84,33 @@ static qn_status get_refinements(qn_param_options *out, const qn_json_place *roo
     return QN_OK;
 }
 
-/* Reads method and refinements, which only say how the scales were made and go into the
- * metadata. */
-static qn_status get_params(qn_param_options *out, qn_context *ctx, const qn_json_place *root)
+/* No other members than those of this file and of options. */
+static qn_status check_keys(const qn_json_place *root)
 {
-    qn_json_place item;
-    const char *method = NULL;
-    *out = (qn_param_options){.range = QN_RANGE_OPTIONS_INIT};
-    QN_TRY(qn_json_member_text(&method, root, "method"));
-    QN_TRY(qn_method_find(&out->method, ctx, method));
-    if (qn_json_find(&item, root, "percentile"))
-        QN_TRY(qn_json_get_double(&out->range.percentile, &item));
-    return get_refinements(out, root);
+    static const char *const own[] = {"format",      "version",    "model", "data",
+                                      "refinements", "bits_asked", "mix",   "tensors",
+                                      "balances",    "layers",     "given"};
+    const char *keys[32] = {NULL};
+    const qn_option *row;
+    size_t count = 0;
+    for (; count < QN_COUNT_OF(own); count++)
+        keys[count] = own[count];
+    for (size_t i = 0; (row = qn_options_recorded(&qn_quantize_options_table, i)) != NULL &&
+                       count + 1 < QN_COUNT_OF(keys);
+         i++)
+        keys[count++] = row->result;
+    return qn_json_only(root, keys);
 }
 
 static qn_status read_head(qn_scales *s)
 {
-    static const char *const keys[] = {
-        "format",        "version",    "model",       "data",    "target",   "bits",
-        "method",        "percentile", "refinements", "float",   "widths",   "inputs",
-        "unified",       "table_bits", "mix",         "tensors", "balances", "layers",
-        "reduced_range", "bits_asked", "given",       NULL};
     const qn_json_place root = qn_json_root(s->document);
     QN_TRY(check_version(&root));
-    QN_TRY(qn_json_only(&root, keys));
+    QN_TRY(check_keys(&root));
     QN_TRY(get_print(&s->model, &root, "model"));
     QN_TRY(get_print(&s->data, &root, "data"));
-    QN_TRY(get_params(&s->params, s->ctx, &root));
-    return get_settings(s, &root);
+    QN_TRY(get_settings(s, &root));
+    return get_refinements(&s->params, &root);
 }
 
 static qn_status finish(qn_scales **out, qn_context *ctx, qn_json_document *document)

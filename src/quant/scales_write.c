@@ -1,7 +1,7 @@
 /* Writes encodings and settings as a scale file. */
 #include <string.h>
 
-#include "base/text.h"
+#include "base/options_record.h"
 #include "quant/refinement.h"
 #include "quant/scales.h"
 
@@ -138,14 +138,6 @@ static qn_json *layers_of(writer *w)
 
 /* ---- The file -------------------------------------------------------------------------------- */
 
-static qn_json *texts(writer *w, const char *const *at, size_t count)
-{
-    qn_json *list = qn_json_array();
-    for (size_t i = 0; i < count; i++)
-        push(w, list, qn_json_text(w->ctx, at[i]));
-    return list;
-}
-
 static qn_json *refinements_of(writer *w)
 {
     qn_json *list = qn_json_array();
@@ -164,26 +156,12 @@ static void put_head(writer *w, qn_json *root, qn_fingerprint model, qn_fingerpr
     put(w, root, "version", qn_json_int(QN_SCALES_VERSION));
     put_text(w, root, "model", qn_fingerprint_format(print, model));
     put_text(w, root, "data", qn_fingerprint_format(print, data));
-    put_text(w, root, "target", s->profile->name);
     put_text(w, root, "given", s->given ? s->given : "");
-    put(w, root, "bits", qn_json_int(s->bits));
-    put_text(w, root, "method", w->params->method->name);
-    if (strcmp(w->params->method->name, "percentile") == 0 ||
-        qn_mix_has_method(s->mix, "percentile"))
-        put(w, root, "percentile", qn_json_real(w->params->range.percentile));
+    const qn_quantize_options asked = qn_quant_settings_options(s, w->params);
+    w->failed = !qn_options_put(root, w->ctx, &qn_quantize_options_table, &asked) || w->failed;
     put(w, root, "refinements", refinements_of(w));
-    put(w, root, "float", texts(w, s->keep_float, s->n_float));
-    put(w, root, "widths", texts(w, s->widths, s->n_widths));
-    if (s->unify)
-        put(w, root, "unified", qn_json_bool(true));
     if (s->bits_asked && w->q->n_existing)
         put(w, root, "bits_asked", qn_json_bool(true));
-    if (s->reduce_range)
-        put(w, root, "reduced_range", qn_json_bool(true));
-    if (s->table_bits)
-        put(w, root, "table_bits", qn_json_int(s->table_bits));
-    if (s->n_input_types)
-        put(w, root, "inputs", texts(w, s->input_types, s->n_input_types));
     if (s->mix)
         put(w, root, "mix", qn_mix_json(w->q));
 }

@@ -4,10 +4,10 @@
  * quantized and all others float. With n layers there are 2 n states to choose from, each more
  * exact than the one before:
  *
- *   0 .. n        the first layers of the ranking at 16 bits
- *   n .. 2 n - 1  the first of them float, the others at 16 bits
+ *   0 .. n        the first layers of the ranking promoted to the next width
+ *   n .. 2 n - 1  the first of them float, the others promoted
  *
- * For a target without 16 bits there are n: 0 .. n - 1, the first of the ranking float.
+ * For a target without another width there are n: 0 .. n - 1, the first of the ranking float.
  *
  * Strides that double find a state that holds, bisection the first such one. */
 #include "quantize/accuracy_budget.h"
@@ -22,7 +22,7 @@ enum { RANKED = 8, DROPPED = QN_SEARCHED_SAMPLES }; /* samples */
 
 typedef struct budget {
     qn_search *search;
-    const qn_goal *goal;
+    const qn_accuracy_budget *wanted;
     /* The most sensitive first, once ranked. */
     qn_layers *layers;
     /* The drop is one of top-1 accuracy; else one of the outputs. */
@@ -38,26 +38,34 @@ typedef struct budget {
     bool holds;
 } budget;
 
-static size_t most_wide(const budget *b)
+/* What layers are promoted to; 0: the target has nothing. */
+static int wider(const budget *b)
 {
-    return qn_profile_wider(b->layers->asked.rules.profile, 8) ? b->layers->count : 0;
+    return qn_profile_wider(b->layers->asked.rules.profile, QN_WIDTH_STANDARD);
+}
+
+static size_t most_promoted(const budget *b)
+{
+    return wider(b) ? b->layers->count : 0;
 }
 
 static size_t count_float(const budget *b, size_t state)
 {
-    return state > most_wide(b) ? state - most_wide(b) : 0;
+    return state > most_promoted(b) ? state - most_promoted(b) : 0;
 }
 
-static size_t count_wide(const budget *b, size_t state)
+static size_t count_promoted(const budget *b, size_t state)
 {
-    return QN_MIN(state, most_wide(b)) - QN_MIN(count_float(b, state), most_wide(b));
+    return QN_MIN(state, most_promoted(b)) - QN_MIN(count_float(b, state), most_promoted(b));
 }
 
 static qn_status make_state(qn_quantized_model *out, budget *b, size_t state)
 {
-    const size_t in_float = count_float(b, state), raised = in_float + count_wide(b, state);
+    const size_t in_float = count_float(b, state), promoted = count_promoted(b, state);
     for (size_t i = 0; i < b->layers->count; i++)
-        b->layers->at[i].bits = i < in_float ? 32 : i < raised ? 16 : 0;
+        b->layers->at[i].bits = i < in_float              ? QN_LAYER_FLOAT
+                                : i < in_float + promoted ? wider(b)
+                                                          : 0;
     return qn_layers_make(out, b->layers);
 }
 
@@ -81,20 +89,21 @@ static qn_status measure_drop(double *drop, budget *b, const qn_quantized_model 
         *drop *= 100;
         return QN_OK;
     }
-    QN_TRY(qn_eval_score(drop, q->ctx, q->model, b->goal->eval));
+    QN_TRY(qn_eval_score(drop, q->ctx, q->model, b->wanted->eval));
     *drop = b->float_top1 - *drop;
     return QN_OK;
 }
 
 static void report_step(budget *b, size_t state, double drop)
 {
-    const size_t in_float = count_float(b, state), wide = count_wide(b, state);
+    const size_t in_float = count_float(b, state), promoted = count_promoted(b, state);
     qn_item *row = qn_item_row(b->table);
-    qn_item_int(row, "layers_raised", (int64_t)wide);
+    qn_item_int(row, "layers_raised", (int64_t)promoted);
     qn_item_int(row, "layers_in_float", (int64_t)in_float);
     qn_item_real(row, "drop", drop, 4);
-    qn_log(b->search->input->ctx, QN_LOG_INFO, "%zu layers at 16 bits, %zu in float: drop %.4f",
-           wide, in_float, drop);
+    qn_log(b->search->input->ctx, QN_LOG_INFO,
+           "%zu layers promoted to %d bits, %zu in float: drop %.4f", promoted, wider(b), in_float,
+           drop);
 }
 
 /* Takes the model where it is the best so far, and shows it to the caller at once. */
@@ -104,7 +113,7 @@ static qn_status judge(bool *holds, budget *b, size_t state, qn_quantized_model 
     double drop;
     QN_TRY(measure_drop(&drop, b, made));
     report_step(b, state, drop);
-    *holds = drop <= b->goal->max_drop;
+    *holds = drop <= b->wanted->max_drop;
     const bool better = *holds ? !b->holds || state < b->best : !b->holds && drop < b->best_drop;
     if (!better)
         return QN_OK;
@@ -142,7 +151,7 @@ static qn_status bisect(budget *b, size_t fails, size_t works)
 /* The state with everything float is no quantized model. */
 static qn_status find(budget *b)
 {
-    const size_t last = most_wide(b) + b->layers->count - 1;
+    const size_t last = most_promoted(b) + b->layers->count - 1;
     size_t fails = 0, state = 0;
     bool holds = false;
     QN_TRY(try_state(&holds, b, 0));
@@ -168,14 +177,14 @@ static bool carry_classes(const qn_feed *feed)
 /* What the drop is counted from: the float model's share of hits, or its outputs. */
 static qn_status measure_float(budget *b)
 {
-    const qn_goal *goal = b->goal;
+    const qn_accuracy_budget *wanted = b->wanted;
     const qn_calibration *data = b->search->input->data;
     qn_context *ctx = b->search->input->ctx;
-    b->scored = goal->eval && (!goal->if_labelled || carry_classes(&data->feed));
+    b->scored = wanted->eval && (!wanted->if_labelled || carry_classes(&data->feed));
     if (!b->scored)
         return QN_OK;
-    const qn_status status = qn_eval_score(&b->float_top1, ctx, data->real, goal->eval);
-    if (status == QN_OK || status == QN_E_NOMEM || status == QN_E_CANCELLED || !goal->if_labelled)
+    const qn_status status = qn_eval_score(&b->float_top1, ctx, data->real, wanted->eval);
+    if (status == QN_OK || status == QN_E_NOMEM || status == QN_E_CANCELLED || !wanted->if_labelled)
         return status;
     qn_log(ctx, QN_LOG_NOTE, "the classes of the data are no measure of this model: %s",
            qn_context_error(ctx));
@@ -191,7 +200,7 @@ static qn_status search_all(budget *b)
                        "no layer with weights is quantized: there is nothing to search");
     QN_TRY(measure_float(b));
     qn_item_text(b->group, "measure", b->scored ? "points of top-1" : "percent of the outputs");
-    qn_item_real(b->group, "allowed", b->goal->max_drop, 4);
+    qn_item_real(b->group, "allowed", b->wanted->max_drop, 4);
     b->table = qn_item_table(b->group, "steps");
     return find(b);
 }
@@ -199,7 +208,7 @@ static qn_status search_all(budget *b)
 qn_status qn_accuracy_budget_search(qn_quantize_result *out, qn_search *s, qn_layers *layers)
 {
     budget b = {.search = s,
-                .goal = s->input->options->goal,
+                .wanted = s->input->options->accuracy_budget,
                 .layers = layers,
                 .group = qn_item_group(s->report, "goal"),
                 .made = &out->made};
@@ -209,5 +218,5 @@ qn_status qn_accuracy_budget_search(qn_quantize_result *out, qn_search *s, qn_la
                    : qn_fail(s->input->ctx, QN_E_GOAL,
                              "no mix of widths keeps the drop at %g: the best has %g "
                              "(more data for calibration, or another `methods`, may help)",
-                             b.goal->max_drop, b.best_drop);
+                             b.wanted->max_drop, b.best_drop);
 }

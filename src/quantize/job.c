@@ -2,6 +2,8 @@
  * goes together. */
 #include "quantize/job.h"
 
+#include <stdio.h>
+
 #include "base/cpu.h"
 #include "quant/existing_encodings.h"
 #include "quant/reasons.h"
@@ -64,40 +66,48 @@ static void log_idle_options(const qn_quantize_job *j)
                "quantized, and there is no ScatterND");
 }
 
-/* A file of 16 bits is of use where they are computed with as integers. */
-static qn_status check_wide_nodes(const qn_quantize_job *j)
+/* Files have integers of a width that is not the standard one where they are computed with. */
+static qn_status check_widths(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
     const qn_profile *profile = j->settings.rules.profile;
     const qn_quant_node *nodes = j->ruled.quantizer->nodes;
     bool refused = false;
-    size_t wide = 0;
+    int bits = 0;
+    size_t count = 0;
     for (size_t i = 0; i < j->ruled.quantizer->n_nodes; i++) {
         const qn_profile_width *width = &profile->widths[qn_width_of_bits(nodes[i].bits)->index];
-        wide += nodes[i].integer && !width->computed;
-        refused = refused || (nodes[i].integer && width->refused);
+        if (!nodes[i].integer || width->computed)
+            continue;
+        count++;
+        bits = nodes[i].bits;
+        refused = refused || width->refused;
     }
-    if (!wide)
+    if (!count)
         return QN_OK;
-    const char *option = o->bits > 8   ? "`bits` 16"
-                         : o->n_widths ? "`widths`"
-                         : o->mix      ? "`mix`"
-                                       : "`scales`";
+    char width[24];
+    snprintf(width, sizeof width, "`bits` %d", bits);
+    const char *option = o->bits == bits ? width
+                         : o->n_widths   ? "`widths`"
+                         : o->mix        ? "`mix`"
+                                         : "`scales`";
     if (refused)
         return qn_fail(j->ctx, QN_E_OPTION,
-                       "%s: target '%s' has no integers of 16 bits and takes no such file: leave "
+                       "%s: target '%s' has no integers of %d bits and takes no such file: leave "
                        "nodes in float instead (`keep_float`, `max_drop`)",
-                       option, profile->name);
-    qn_log(j->ctx, QN_LOG_WARN,
-           "%s: target '%s' computes the %zu nodes of 16 bits in float: that is slower than 8 bits",
-           option, profile->name, wide);
+                       option, profile->name, bits);
+    qn_log(
+        j->ctx, QN_LOG_WARN,
+        "%s: target '%s' computes the %zu nodes of %d bits in float: that is slower than %d bits",
+        option, profile->name, count, bits, QN_WIDTH_STANDARD);
     return QN_OK;
 }
 
 static void warn_of_saturation(const qn_quantize_job *j)
 {
     const qn_quant_settings *s = &j->settings.rules;
-    if (s->profile->saturates && !s->reduce_range && s->bits == 8 && !qn_cpu_has_vnni())
+    if (s->profile->saturates && !s->reduce_range && s->bits == QN_WIDTH_STANDARD &&
+        !qn_cpu_has_vnni())
         qn_log(j->ctx, QN_LOG_WARN,
                "target '%s' saturates on CPUs without VNNI, such as this one, and may lose many "
                "points there: `reduce_range` makes a file that does not",
@@ -141,7 +151,7 @@ qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
     if (j->mix)
         QN_TRY(check_mix(j, model));
     QN_TRY(qn_quantize_rules(&j->ruled, &j->input, &j->settings));
-    QN_TRY(check_wide_nodes(j));
+    QN_TRY(check_widths(j));
     warn_of_saturation(j);
     qn_reasons_note_software(j->ruled.quantizer);
     log_idle_options(j);

@@ -156,10 +156,10 @@ static void add_values(patterns *p, const qn_layer *l)
         p->at[p->count++] = l->values[v];
 }
 
-static qn_status add_int16(patterns *p, const qn_search *s, const qn_layer *l)
+static qn_status add_widths(patterns *p, const qn_search *s, const qn_layer *l)
 {
     for (size_t v = 0; v < l->n_values; v++) {
-        char *text = qn_arena_format(s->arena, "%s=16", l->values[v]);
+        char *text = qn_arena_format(s->arena, "%s=%d", l->values[v], l->bits);
         QN_TRY_ALLOC(s->input->ctx, text);
         p->at[p->count++] = text;
     }
@@ -176,10 +176,10 @@ qn_status qn_layers_settings(qn_quantize_settings *out, const qn_layers *l)
     for (size_t i = 0; i < l->count; i++) {
         if (l->at[i].min_max)
             add_values(&min_max, &l->at[i]);
-        if (l->at[i].bits == 32)
+        if (l->at[i].bits == QN_LAYER_FLOAT)
             add_values(&floats, &l->at[i]);
-        else if (l->at[i].bits == 16)
-            QN_TRY(add_int16(&widths, l->search, &l->at[i]));
+        else if (l->at[i].bits)
+            QN_TRY(add_widths(&widths, l->search, &l->at[i]));
     }
     *out = l->asked;
     out->rules.keep_float = floats.at;
@@ -213,14 +213,14 @@ static qn_status measure_layer(qn_layer *layer, const qn_layers *l, qn_output_ch
     qn_log(check->ctx, QN_LOG_DEBUG, "%s alone in integers: noise %.6f", layer->node,
            layer->sensitivity);
     qn_quantized_model_free(&alone);
-    layer->bits = 32;
+    layer->bits = QN_LAYER_FLOAT;
     return status;
 }
 
 qn_status qn_layers_measure(qn_layers *l, qn_output_check *check)
 {
     for (size_t i = 0; i < l->count; i++)
-        l->at[i].bits = 32;
+        l->at[i].bits = QN_LAYER_FLOAT;
     for (size_t i = 0; i < l->count; i++) {
         QN_TRY(measure_layer(&l->at[i], l, check));
         qn_progress(check->ctx, "layers", (int64_t)i + 1, (int64_t)l->count);

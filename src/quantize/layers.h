@@ -5,6 +5,8 @@
 
 #include "quantize/search.h"
 
+enum { QN_LAYER_FLOAT = 32 };
+
 /* A multiply-accumulate node and what follows it up to the next ones. */
 typedef struct qn_layer {
     const char *node;
@@ -15,7 +17,7 @@ typedef struct qn_layer {
     double sensitivity;
     /* Multiply-accumulates and numbers written, of one sample */
     double work;
-    /* 16, 32: float; 0: as asked */
+    /* The width that it has instead of the one asked for, or QN_LAYER_FLOAT; 0: as asked */
     int bits;
     /* The ranges of its values are all that was seen */
     bool min_max;

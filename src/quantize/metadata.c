@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/number.h"
+#include "base/options_record.h"
 #include "base/text.h"
 #include "compare/layer_comparison.h"
 #include "ops/numerics.h"
@@ -31,18 +32,6 @@ static qn_status describe_text(qn_model *model, const char *key, qn_text *text)
     return status;
 }
 
-static qn_status describe_patterns(qn_model *model, const char *key, const char *const *at,
-                                   size_t count)
-{
-    qn_text text;
-    if (!count)
-        return QN_OK;
-    qn_text_init(&text, model->ctx);
-    for (size_t i = 0; i < count; i++)
-        add_word(&text, at[i]);
-    return describe_text(model, key, &text);
-}
-
 static qn_status describe_refinements(qn_model *model, const qn_param_options *params)
 {
     qn_text text;
@@ -56,29 +45,59 @@ static qn_status describe_refinements(qn_model *model, const qn_param_options *p
     return describe_text(model, "quench.refinements", &text);
 }
 
-static qn_status describe_percentile(qn_model *model, const qn_param_options *params,
-                                     const qn_mix *mix)
+/* The nodes of other widths than the standard one, as patterns would ask for them. */
+static qn_status list_widths(qn_quantize_options *out, qn_model *model, const qn_mix *mix)
 {
-    if (strcmp(params->method->name, "percentile") != 0 && !qn_mix_has_method(mix, "percentile"))
-        return QN_OK;
-    char *number = qn_arena_format(&model->arena, "%.9g", params->range.percentile);
-    QN_TRY_ALLOC(model->ctx, number);
-    return qn_model_set_metadata(model, "quench.percentile", number);
+    qn_arena *arena = &model->arena;
+    const char **at = qn_arena_array(arena, mix->count, sizeof *at);
+    out->widths = at;
+    out->n_widths = 0;
+    QN_TRY_ALLOC(model->ctx, at);
+    for (size_t i = 0; i < mix->count; i++) {
+        if (mix->rows[i].bits == QN_WIDTH_STANDARD)
+            continue;
+        at[out->n_widths] = qn_arena_format(arena, "%s=%d", mix->rows[i].node, mix->rows[i].bits);
+        QN_TRY_ALLOC(model->ctx, at[out->n_widths]);
+        out->n_widths++;
+    }
+    return QN_OK;
 }
 
-/* The nodes of other widths than 8 bits, as patterns would ask for them. */
-static qn_status describe_mix(qn_model *model, const qn_mix *mix)
+/* The options that results tell, each under its key. */
+static qn_status describe_options(qn_model *model, const qn_quantize_options *told)
 {
-    qn_text text;
-    qn_text_init(&text, model->ctx);
-    for (size_t i = 0; i < mix->count; i++) {
-        char width[8];
-        if (mix->rows[i].bits == 8)
-            continue;
-        add_word(&text, mix->rows[i].node);
-        qn_text_add(&text, width, (size_t)snprintf(width, sizeof width, "=%d", mix->rows[i].bits));
+    const qn_option *row;
+    for (size_t i = 0; (row = qn_options_recorded(&qn_quantize_options_table, i)) != NULL; i++) {
+        qn_text text;
+        qn_text_init(&text, model->ctx);
+        const char *key = qn_arena_format(&model->arena, "quench.%s", row->result);
+        QN_TRY_ALLOC(model->ctx, key);
+        if (qn_options_describe(&text, row, told))
+            QN_TRY(describe_text(model, key, &text));
     }
-    return text.length ? describe_text(model, "quench.widths", &text) : QN_OK;
+    return QN_OK;
+}
+
+static qn_status describe_settings(const qn_quantized_model *q)
+{
+    const qn_quant_settings *s = &q->quantizer->settings;
+    qn_quantize_options told = qn_quant_settings_options(s, &q->settings.params);
+    told.table_bits = 0; /* numerics of the model, where it has such tables */
+    if (s->mix) {
+        told.method = "mix";
+        told.bits = 0;
+        QN_TRY(list_widths(&told, q->model, s->mix));
+    }
+    if (s->dynamic) {
+        told = (qn_quantize_options){.target = told.target,
+                                     .method = "dynamic",
+                                     .bits = told.bits,
+                                     .reduce_range = told.reduce_range,
+                                     .keep_float = told.keep_float,
+                                     .n_keep_float = told.n_keep_float};
+    }
+    QN_TRY(describe_options(q->model, &told));
+    return s->mix ? qn_model_set_metadata(q->model, "quench.bits", "mix") : QN_OK;
 }
 
 /* What a reader must know to see the float network's numbers in a tensor's integers: factors of
@@ -163,33 +182,19 @@ static qn_status describe_inputs(qn_model *model, const qn_quantizer *q)
 
 qn_status qn_quantized_model_describe(const qn_quantized_model *q, const qn_quantize_input *input)
 {
-    char print[QN_FINGERPRINT_TEXT], bits[16];
+    char print[QN_FINGERPRINT_TEXT];
     qn_model *model = q->model;
     const qn_quant_settings *s = &q->quantizer->settings;
-    snprintf(bits, sizeof bits, "%d", s->bits);
     QN_TRY(qn_model_set_metadata(model, "quench.version", qn_version()));
-    QN_TRY(qn_model_set_metadata(model, "quench.target", s->profile->name));
-    QN_TRY(qn_model_set_metadata(model, "quench.method",
-                                 s->dynamic ? "dynamic"
-                                 : s->mix   ? "mix"
-                                            : q->settings.params.method->name));
-    QN_TRY(qn_model_set_metadata(model, "quench.bits", s->mix ? "mix" : bits));
-    if (s->reduce_range)
-        QN_TRY(qn_model_set_metadata(model, "quench.reduced_range", "1"));
-    QN_TRY(describe_patterns(model, "quench.float", s->keep_float, s->n_float));
+    QN_TRY(describe_settings(q));
     QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_FIXED_POINT, s->profile->fixed_point));
     QN_TRY(qn_model_set_numerics(model, QN_NUMERICS_TABLE_BITS, 0));
     if (s->dynamic)
         return QN_OK;
     QN_TRY(qn_model_set_metadata(model, QN_QUANT_FORMAT_KEY, "qdq"));
     QN_TRY(describe_tensors(model, q->quantizer));
-    QN_TRY(describe_percentile(model, &q->settings.params, s->mix));
     QN_TRY(describe_refinements(model, &q->settings.params));
-    if (s->mix)
-        QN_TRY(describe_mix(model, s->mix));
-    QN_TRY(describe_patterns(model, "quench.widths", s->widths, s->n_widths));
     QN_TRY(describe_tables(model, q->quantizer));
-    QN_TRY(describe_patterns(model, "quench.inputs", s->input_types, s->n_input_types));
     QN_TRY(describe_inputs(model, q->quantizer));
     if (input->given)
         return QN_OK;

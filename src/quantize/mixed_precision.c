@@ -19,18 +19,24 @@
 
 enum { CHECKED = 4, RANKED = 4, MEASURED = 16 }; /* samples */
 
-/* What a remedy is: bits of a layer that 8 are too few for (32: float), the noise beside signal
+/* What a remedy is: bits of a layer that 8 are too few for, the noise beside signal
  * that outputs should come down to, and the share of the network's work that may have it. A chip's
  * short tables leave more noise in 16 bits. */
 typedef struct limits {
     int bits;
     double noise, work;
 } limits;
-static const limits of_engines = {32, 0.015625, 0.1}, of_chips = {16, 0.1, 1};
+
+/* What a chip's layers are promoted to; 0: it has nothing. */
+static int wider(const qn_layers *l)
+{
+    return qn_profile_wider(l->asked.rules.profile, QN_WIDTH_STANDARD);
+}
 
 static limits limits_of(const qn_layers *l)
 {
-    return l->asked.rules.profile->fixed_point ? of_chips : of_engines;
+    return l->asked.rules.profile->fixed_point ? (limits){wider(l), 0.1, 1}
+                                               : (limits){QN_LAYER_FLOAT, 0.015625, 0.1};
 }
 
 /* Who asks for a width or a method, whichever, gets it, and so does who has trained with some. */
@@ -187,48 +193,48 @@ static qn_status try_methods(double *noise, qn_quantized_model *best, qn_search 
 
 /* ---- Rules of mixed widths ------------------------------------------------------------------- */
 
-static bool raise_node(qn_layers *l, const qn_quant_node *n)
+static bool promote_node(qn_layers *l, const qn_quant_node *n)
 {
-    bool raised = false;
-    for (size_t i = 0; i < l->count && n->bits == 8; i++) {
+    bool promoted = false;
+    for (size_t i = 0; i < l->count && n->bits == QN_WIDTH_STANDARD; i++) {
         qn_layer *layer = &l->at[i];
         for (size_t v = 0; v < layer->n_values && !layer->bits; v++) {
             if (strcmp(layer->values[v], n->node->out[0]->name) == 0) {
-                layer->bits = of_chips.bits;
-                raised = true;
+                layer->bits = wider(l);
+                promoted = true;
             }
         }
     }
-    return raised;
+    return promoted;
 }
 
-static bool raise_bonds(qn_layers *l, const qn_mix_constraints *bonds)
+static bool promote_bonds(qn_layers *l, const qn_mix_constraints *bonds)
 {
-    bool raised = false;
+    bool promoted = false;
     for (size_t i = 0; i < bonds->count; i++) {
         const qn_mix_constraint *bond = &bonds->at[i];
         if (bond->a->bits > bond->b->bits)
-            raised = raise_node(l, bond->b) || raised;
+            promoted = promote_node(l, bond->b) || promoted;
         else if (!bond->at_most)
-            raised = raise_node(l, bond->a) || raised;
+            promoted = promote_node(l, bond->a) || promoted;
     }
-    return raised;
+    return promoted;
 }
 
 /* With a layer all those get 16 bits that a chip wants as wide. */
 static qn_status obey_rules(qn_layers *l)
 {
-    for (bool raised = true; raised;) {
+    for (bool promoted = true; promoted;) {
         qn_mix_constraints bonds;
         qn_quantized_model ruled = {.ctx = NULL};
         qn_quantize_settings settings;
-        raised = false;
+        promoted = false;
         QN_TRY(qn_layers_settings(&settings, l));
         qn_status status = qn_quantize_rules(&ruled, l->search->input, &settings);
         if (status == QN_OK)
             status = qn_mix_constraints_find(&bonds, ruled.quantizer);
         if (status == QN_OK) {
-            raised = raise_bonds(l, &bonds);
+            promoted = promote_bonds(l, &bonds);
             qn_mix_constraints_free(&bonds, ruled.quantizer);
         }
         qn_quantized_model_free(&ruled);
@@ -252,11 +258,11 @@ static bool writes_output(const qn_layer *layer, const qn_graph *graph)
 
 /* Whether boxes and scores share an output, whose 8 bits hide what is lost before: the layers that
  * write outputs get 16 bits, and the method is the one with the least noise then. */
-static qn_status raise_ends(double *noise, qn_quantized_model *best, qn_search *s, qn_layers *l)
+static qn_status promote_ends(double *noise, qn_quantized_model *best, qn_search *s, qn_layers *l)
 {
     qn_quantize_settings settings;
     for (size_t i = 0; i < l->count; i++)
-        l->at[i].bits = writes_output(&l->at[i], s->input->data->real->graph) ? of_chips.bits : 0;
+        l->at[i].bits = writes_output(&l->at[i], s->input->data->real->graph) ? wider(l) : 0;
     QN_TRY(obey_rules(l));
     QN_TRY(qn_layers_settings(&settings, l));
     QN_TRY(try_method(noise, best, s, &settings, s->asked.params.method->name));
@@ -265,7 +271,7 @@ static qn_status raise_ends(double *noise, qn_quantized_model *best, qn_search *
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-static qn_status raise_layers(qn_quantized_model *out, qn_search *s, qn_layers *l)
+static qn_status promote_layers(qn_quantized_model *out, qn_search *s, qn_layers *l)
 {
     qn_quantized_model mixed;
     QN_TRY(qn_output_check_use_prefixes(&s->check, RANKED));
@@ -284,8 +290,7 @@ static qn_status raise_layers(qn_quantized_model *out, qn_search *s, qn_layers *
 /* Layers of a chip that has 8 bits only cannot have more. */
 static bool has_remedy(const qn_layers *l)
 {
-    const qn_profile *profile = l->asked.rules.profile;
-    return l->count > 1 && (!profile->fixed_point || qn_profile_wider(profile, 8));
+    return l->count > 1 && (!l->asked.rules.profile->fixed_point || wider(l));
 }
 
 qn_status qn_mixed_precision_search(qn_quantize_result *out, qn_search *s, qn_layers *layers)
@@ -303,10 +308,10 @@ qn_status qn_mixed_precision_search(qn_quantize_result *out, qn_search *s, qn_la
         QN_TRY(try_methods(&noise, &out->made, s, &s->asked));
     }
     if (noise > QN_MOST_NOISE && chip && has_remedy(layers))
-        QN_TRY(raise_ends(&noise, &out->made, s, layers));
+        QN_TRY(promote_ends(&noise, &out->made, s, layers));
     if (noise <= QN_MOST_NOISE || !has_remedy(layers))
         return QN_OK;
     out->mixed = true;
     layers->asked.params = out->made.settings.params;
-    return raise_layers(&out->made, s, layers);
+    return promote_layers(&out->made, s, layers);
 }

@@ -34,6 +34,26 @@ int qn_chip_find(qn_chip_info *out, const char *name)
     return profile != NULL;
 }
 
+const char *qn_bits_name(size_t i)
+{
+    static const char *const names[QN_WIDTHS] = {
+#define QN_WIDTH(BITS, ...) #BITS,
+#include "ir/widths.def"
+#undef QN_WIDTH
+    };
+    for (int w = 0; w < QN_WIDTHS; w++) {
+        if (qn_width_is_computed(qn_widths[w].bits) && i-- == 0)
+            return names[w];
+    }
+    return NULL;
+}
+
+int qn_bits_opset(int bits)
+{
+    const qn_width *width = qn_width_of_bits(bits);
+    return width ? width->opset : 0;
+}
+
 const char *qn_method_name(size_t i)
 {
     return i < qn_methods_count ? qn_methods[i]->name : NULL;

@@ -95,20 +95,27 @@ static qn_layer *worst_left(const repair *f, const bool *tried)
 }
 
 /* What can be done, the cheapest first. */
-typedef enum cure { NOTHING, MIN_MAX, WIDE, FLOAT, CURES } cure;
+typedef enum cure { NOTHING, MIN_MAX, PROMOTED, FLOAT, CURES } cure;
 static const char *const cure_names[CURES] = {"none: nothing lowers the error of the outputs",
-                                              "range of min_max", "16 bits", "float"};
+                                              "range of min_max", NULL, "float"};
 
-static void apply(qn_layer *l, cure c)
+/* What a layer is promoted to; 0: the target has nothing. */
+static int wider(const repair *f)
+{
+    const qn_quant_settings *s = &f->layers->asked.rules;
+    return qn_profile_wider(s->profile, s->bits);
+}
+
+static void apply(qn_layer *l, const repair *f, cure c)
 {
     l->min_max = c == MIN_MAX;
-    l->bits = c == WIDE ? 16 : c == FLOAT ? 32 : 0;
+    l->bits = c == PROMOTED ? wider(f) : c == FLOAT ? QN_LAYER_FLOAT : 0;
 }
 
 static qn_status try_cure(double *error, repair *f, qn_layer *l, cure c)
 {
     qn_quantized_model tried;
-    apply(l, c);
+    apply(l, f, c);
     qn_status status = qn_layers_make(&tried, f->layers);
     if (status == QN_OK)
         status = qn_output_check_error(error, &f->search->check, &tried);
@@ -116,17 +123,17 @@ static qn_status try_cure(double *error, repair *f, qn_layer *l, cure c)
     return status;
 }
 
-/* Another range costs nothing while running: it is taken where it is nearly as good as 16 bits. */
+/* Another range costs nothing while running: it is taken where it is nearly as good as more
+ * bits. */
 static qn_status find_cure(cure *out, repair *f, qn_layer *l)
 {
-    const qn_quant_settings *s = &f->layers->asked.rules;
     const double before = f->now;
     double error[CURES] = {f->now, INFINITY, INFINITY, INFINITY};
     *out = NOTHING;
     QN_TRY(try_cure(&error[MIN_MAX], f, l, MIN_MAX));
-    if (qn_profile_wider(s->profile, s->bits))
-        QN_TRY(try_cure(&error[WIDE], f, l, WIDE));
-    if (fmin(error[MIN_MAX], error[WIDE]) >= before)
+    if (wider(f))
+        QN_TRY(try_cure(&error[PROMOTED], f, l, PROMOTED));
+    if (fmin(error[MIN_MAX], error[PROMOTED]) >= before)
         QN_TRY(try_cure(&error[FLOAT], f, l, FLOAT));
     for (int c = MIN_MAX; c < CURES; c++) {
         const double least = c > MIN_MAX && *out != NOTHING ? f->now / nearly : f->now;
@@ -135,7 +142,7 @@ static qn_status find_cure(cure *out, repair *f, qn_layer *l)
             f->now = error[c];
         }
     }
-    apply(l, *out);
+    apply(l, f, *out);
     return QN_OK;
 }
 
@@ -144,10 +151,13 @@ static qn_status remedy(qn_item *table, repair *f, qn_layer *l)
     const double before = f->now;
     cure found = NOTHING;
     QN_TRY(find_cure(&found, f, l));
+    const char *name = found == PROMOTED ? qn_arena_format(f->search->arena, "%d bits", wider(f))
+                                         : cure_names[found];
+    QN_TRY_ALLOC(f->search->input->ctx, name);
     qn_item *row = qn_item_row(table);
     qn_item_text(row, "layer", l->node);
     qn_item_real(row, "single_rmse", f->error[l->place], 6);
-    qn_item_text(row, "remedy", cure_names[found]);
+    qn_item_text(row, "remedy", name);
     qn_item_real(row, "error_before", before, 6);
     qn_item_real(row, "error_after", f->now, 6);
     return QN_OK;

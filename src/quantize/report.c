@@ -112,11 +112,11 @@ static void report_float(qn_item *root, const qn_quantizer *q)
     }
 }
 
-static int64_t count_wide(const qn_quantizer *q)
+static int64_t count_promoted(const qn_quantizer *q)
 {
     int64_t count = 0;
     for (size_t i = 0; i < q->n_nodes; i++)
-        count += q->nodes[i].integer && q->nodes[i].bits > 8;
+        count += q->nodes[i].integer && q->nodes[i].bits > QN_WIDTH_STANDARD;
     return count;
 }
 
@@ -124,17 +124,19 @@ static int64_t count_wide(const qn_quantizer *q)
 static const char *mended_chip(qn_arena *arena, const qn_quantized_model *q)
 {
     const qn_profile *profile = q->settings.rules.profile;
-    const char *own = profile->widths[QN_WIDTH_8].method, *method = q->settings.params.method->name;
-    const char *wide = "";
+    const int wider = qn_profile_wider(profile, QN_WIDTH_STANDARD);
+    const char *own = profile->widths[qn_width_of_bits(QN_WIDTH_STANDARD)->index].method;
+    const char *method = q->settings.params.method->name;
+    const char *promoted = "";
     if (q->settings.rules.n_widths)
-        wide = qn_arena_format(arena, ", and %lld of %zu nodes have 16 bits",
-                               (long long)count_wide(q->quantizer), q->quantizer->n_nodes);
-    return qn_arena_format(
-        arena,
-        "8 bits with ranges by %s left too much noise in the outputs: ranges "
-        "are by %s%s; %s %s",
-        own, method, wide ? wide : "",
-        qn_profile_wider(profile, 8) ? "`bits` 8 keeps 8 bits and" : "`methods` kl keeps", own);
+        promoted =
+            qn_arena_format(arena, ", and %lld of %zu nodes have %d bits",
+                            (long long)count_promoted(q->quantizer), q->quantizer->n_nodes, wider);
+    return qn_arena_format(arena,
+                           "8 bits with ranges by %s left too much noise in the outputs: ranges "
+                           "are by %s%s; %s %s",
+                           own, method, promoted ? promoted : "",
+                           wider ? "`bits` 8 keeps 8 bits and" : "`methods` kl keeps", own);
 }
 
 static void report_mixed(qn_item *root, const qn_quantize_result *result)
@@ -157,8 +159,8 @@ static const char *advice_for(const qn_quantize_result *result, const qn_quantiz
     const qn_quantize_options *o = input->options;
     const qn_quant_settings *rules = &result->made.settings.rules;
     const qn_profile *profile = rules->profile;
-    const bool searches = !profile->fixed_point || qn_profile_wider(profile, 8);
-    const bool asked = o->bits == 8 || (o->method && !o->bits);
+    const bool searches = !profile->fixed_point || qn_profile_wider(profile, QN_WIDTH_STANDARD);
+    const bool asked = o->bits == QN_WIDTH_STANDARD || (o->method && !o->bits);
     if (asked && searches && !input->mix && !rules->n_widths && !input->trained)
         return o->bits
                    ? "without `bits` 8 and `methods` the layers that make most of it are found and "

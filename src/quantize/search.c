@@ -1,6 +1,7 @@
 /* What searches share: opened, closed, and the order in which they come. */
 #include "quantize/search.h"
 
+#include "quant/pattern.h"
 #include "quantize/accuracy_budget.h"
 #include "quantize/layer_times.h"
 #include "quantize/mixed_precision.h"
@@ -51,15 +52,15 @@ void qn_search_close(qn_search *s)
 static qn_status check_runs(const qn_quantize_input *input)
 {
     const qn_quantize_options *o = input->options;
-    if (o->goal && input->data->fed && !input->data->with_data)
+    if (o->accuracy_budget && input->data->fed && !input->data->with_data)
         return qn_fail(input->ctx, QN_E_OPTION,
                        "max_drop: random numbers tell nothing, it needs `data`");
-    if (input->data->fed || (!o->fastest && !o->goal && !o->fix_worst))
+    if (input->data->fed || (!o->fastest && !o->accuracy_budget && !o->fix_worst))
         return QN_OK;
     return qn_fail(input->ctx, QN_E_OPTION, "%s: beside statistics it needs `data` too",
-                   o->goal        ? "max_drop"
-                   : o->fix_worst ? "fix_worst"
-                                  : "fastest");
+                   o->accuracy_budget ? "max_drop"
+                   : o->fix_worst     ? "fix_worst"
+                                      : "fastest");
 }
 
 static qn_status check_repair(const qn_quantize_input *input)
@@ -79,10 +80,10 @@ static bool may_leave_slow(const qn_search *s)
            !s->asked.rules.dynamic && !input->scales && !input->mix && !input->trained;
 }
 
-/* Norms of rows read the sum of all layers before them. In floats they take as long as in integers,
- * and that sum, which stays float with them, keeps its precision: errors of transformers are a
- * third to two thirds of what they are with integers. */
-static qn_status leave_norms(qn_search *s)
+/* Floats take as long there as integers; the sum that a norm reads stays float with it and keeps
+ * its precision, so that errors of transformers are a third to two thirds of what they are with
+ * integers. */
+static qn_status leave_exact(qn_search *s)
 {
     const qn_quantizer *q = s->ruled.quantizer;
     const char **names = qn_arena_array(s->arena, q->n_nodes + 1, sizeof *names);
@@ -91,7 +92,7 @@ static qn_status leave_norms(qn_search *s)
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         products += n->integer && n->quant_class == QN_CLASS_MAC;
-        if (n->integer && n->node->op == &qn_op_LayerNormalization)
+        if (n->integer && qn_quant_wants_float(n->node))
             names[count++] = n->node->out[0]->name;
     }
     if (!count || !products)
@@ -139,11 +140,11 @@ qn_status qn_quantize_decide(qn_quantize_result *out, qn_search *s)
     QN_TRY(check_runs(s->input));
     QN_TRY(check_repair(s->input));
     if (may_leave_slow(s)) {
-        QN_TRY(leave_norms(s));
+        QN_TRY(leave_exact(s));
         QN_TRY(leave_slow(s));
     }
     QN_TRY(qn_layers_find(&layers, s));
-    if (o->goal)
+    if (o->accuracy_budget)
         return qn_accuracy_budget_search(out, s, &layers);
     QN_TRY(qn_mixed_precision_search(out, s, &layers));
     /* Beside layers that became float others may not be worth their integers any more. */

@@ -31,13 +31,13 @@ static qn_status check_options(qn_strategies *r)
     }
     const qn_quantize_options *q = &o->file.quantize;
     const bool several = o->n_methods * QN_MAX(o->n_iterations, 1) > 1 || o->n_iterations > 1;
-    if (several && (q->scales || q->stats || q->dynamic || q->goal))
+    if (several && (q->scales || q->stats || q->dynamic || q->accuracy_budget))
         return qn_fail(r->ctx, QN_E_OPTION,
                        "several methods or numbers of iterations do not go with %s",
                        q->scales    ? "a scale file"
                        : q->stats   ? "a file of statistics"
                        : q->dynamic ? "dynamic quantization"
-                                    : "a goal");
+                                    : "an accuracy budget");
     return QN_OK;
 }
 
@@ -309,21 +309,21 @@ static qn_status run(qn_report **out, qn_model **made, qn_strategies *r)
 /* What was given, with all that it points to. */
 typedef struct taken_options {
     qn_strategies_options all;
-    qn_goal goal;
+    qn_accuracy_budget budget;
     qn_eval_options eval;
 } taken_options;
 
-static qn_status take_goal(taken_options *taken, qn_context *ctx)
+static qn_status take_budget(taken_options *taken, qn_context *ctx)
 {
     qn_quantize_options *o = &taken->all.file.quantize;
-    if (!o->goal)
+    if (!o->accuracy_budget)
         return QN_OK;
-    QN_TRY(qn_options_take(&taken->goal, ctx, &qn_goal_table, o->goal));
-    o->goal = &taken->goal;
-    if (!taken->goal.eval)
+    QN_TRY(qn_options_take(&taken->budget, ctx, &qn_accuracy_budget_table, o->accuracy_budget));
+    o->accuracy_budget = &taken->budget;
+    if (!taken->budget.eval)
         return QN_OK;
-    QN_TRY(qn_options_take(&taken->eval, ctx, &qn_eval_options_table, taken->goal.eval));
-    taken->goal.eval = &taken->eval;
+    QN_TRY(qn_options_take(&taken->eval, ctx, &qn_eval_options_table, taken->budget.eval));
+    taken->budget.eval = &taken->eval;
     return QN_OK;
 }
 
@@ -358,7 +358,7 @@ static qn_status list_methods(qn_strategies_options *o, qn_strategies *r)
 static qn_status run_taken(qn_report **out, qn_context *ctx, qn_model *model, taken_options *taken)
 {
     qn_strategies r = {.ctx = ctx, .o = &taken->all, .model = model, .reported = true};
-    QN_TRY(take_goal(taken, ctx));
+    QN_TRY(take_budget(taken, ctx));
     r.folder = r.o->file.save_dir ? r.o->file.save_dir : "quench_out";
     qn_arena_init(&r.arena, &ctx->allocator);
     qn_status status = list_methods(&taken->all, &r);
@@ -395,7 +395,7 @@ qn_status qn_model_quantize(qn_model **out, qn_report **report, qn_context *ctx,
     if (report)
         *report = NULL;
     QN_TRY(qn_options_take(&taken.all.file.quantize, ctx, &qn_quantize_options_table, options));
-    QN_TRY(take_goal(&taken, ctx));
+    QN_TRY(take_budget(&taken, ctx));
     qn_arena_init(&r.arena, &ctx->allocator);
     const qn_status status = run(report, out, &r);
     qn_arena_free(&r.arena);

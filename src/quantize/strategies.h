@@ -18,7 +18,7 @@ typedef struct qn_strategy {
     /* NULL: the best known; and what that is called, once the model is made. */
     const char *method, *mode;
     /* The widths of its nodes. */
-    const char *bits;
+    char bits[QN_WIDTHS * 4];
     int64_t iteration;
     /* Which of the statistics. */
     size_t pass;

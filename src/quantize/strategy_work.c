@@ -58,14 +58,19 @@ static qn_status decide(qn_quantize_result *out, const worker *w, const qn_quant
     return status;
 }
 
-static const char *widths_of(const qn_quantizer *q)
+/* "8/16": the widths that nodes have; the standard one where none is an integer. */
+static void list_widths(char *out, size_t size, const qn_quantizer *q)
 {
-    bool narrow = false, wide = false;
-    for (size_t i = 0; i < q->n_nodes; i++) {
-        narrow = narrow || (q->nodes[i].integer && q->nodes[i].bits <= 8);
-        wide = wide || (q->nodes[i].integer && q->nodes[i].bits > 8);
+    size_t at = 0;
+    for (int w = 0; w < QN_WIDTHS; w++) {
+        bool any = false;
+        for (size_t i = 0; i < q->n_nodes && !any; i++)
+            any = q->nodes[i].integer && q->nodes[i].bits == qn_widths[w].bits;
+        if (any && at < size)
+            at += (size_t)snprintf(out + at, size - at, "%s%d", at ? "/" : "", qn_widths[w].bits);
     }
-    return wide ? narrow ? "8/16" : "16" : "8";
+    if (!at)
+        snprintf(out, size, "%d", QN_WIDTH_STANDARD);
 }
 
 /* What was done, which may not be what would have been done if it had been good enough. */
@@ -73,7 +78,7 @@ static void describe(qn_strategy *s, const qn_quantized_model *made)
 {
     if (!made->settings.rules.mix)
         s->mode = made->settings.params.method->name;
-    s->bits = widths_of(made->quantizer);
+    list_widths(s->bits, sizeof s->bits, made->quantizer);
 }
 
 static qn_status save_scales(const worker *w, const qn_strategy *s, const qn_quantized_model *made)

@@ -57,6 +57,29 @@ for line in 'struct qn_a {\n    int y;\n};' 'typedef enum qn_a { QN_X } qn_a;' '
     expect fail "types: $line" python3 "$here/types.py" "$types"
 done
 
+# options: every name and field has one row, every table is listed and a group of the command, the library names fields
+options="$box/options"
+mkdir -p "$options/include/quench/options" "$options/src/api" "$options/tool"
+row='#define QN_X_OPTIONS(ROW) ROW(INT, depth, 1, 0, .name = "deep", .shorts = "d", .help = "how deep")'
+echo "$row" >"$options/include/quench/options/x.def"
+echo 'TABLE(QN_X_OPTIONS, qn_x_options)' >"$options/include/quench/options.h"
+echo '#define ROWS QN_X_OPTIONS' >"$options/src/api/options.c"
+echo 'TABLE(cli_x_group, "of x", QN_X_OPTIONS, NO_RULES)' >"$options/tool/tables.c"
+echo 'static const char text[] = "`depth` is too much";' >"$options/src/api/x.c"
+expect pass "options: a row" python3 "$here/options.py" "$options"
+for line in '{.name = "deep", .type = CLI_INT},' '{.name = "low", .field = "depth"},'; do
+    echo "$line" >"$options/tool/x.c"
+    expect fail "options: $line" python3 "$here/options.py" "$options"
+done
+rm "$options/tool/x.c"
+for text in 'see --deep' 'give it (-d)'; do
+    echo "static const char text[] = \"$text\";" >"$options/src/api/x.c"
+    expect fail "options: $text" python3 "$here/options.py" "$options"
+done
+rm "$options/src/api/x.c"
+echo >"$options/tool/tables.c"
+expect fail "options: no group" python3 "$here/options.py" "$options"
+
 # fields: 25 are allowed, inner ones counted; options and tables of kernels may have more; the list has no stale names
 fields="$box/fields"
 mkdir -p "$fields/src/ir" "$fields/tests/lint"

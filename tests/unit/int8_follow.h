@@ -5,7 +5,7 @@
 #include "int8_test.h"
 #include "ops/qfunction.h"
 
-static inline bool is_wide(qn_dtype x, qn_dtype w)
+static inline bool has_int16(qn_dtype x, qn_dtype w)
 {
     return qn_dtype_size(x) == 2 || qn_dtype_size(w) == 2;
 }
@@ -13,7 +13,7 @@ static inline bool is_wide(qn_dtype x, qn_dtype w)
 /* Biases of sums of such numbers. */
 static inline qn_value *biases(fixture *f, int64_t count, qn_dtype x, qn_dtype w)
 {
-    const bool wide = is_wide(x, w);
+    const bool wide = has_int16(x, w);
     qn_tensor *t = constant_tensor(f, wide && pick(f, 4) ? QN_INT64 : QN_INT32, 1, &count);
     const int64_t size =
         pick(f, 4) ? 2000 : 1 << 23; /* beyond what floats hold exactly, sometimes */

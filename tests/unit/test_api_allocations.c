@@ -372,20 +372,20 @@ static void quantizing_with_remedies(void **state)
     every_allocation(load_and_quantize, &s);
 }
 
-static void quantizing_to_a_goal(void **state)
+static void quantizing_within_a_budget(void **state)
 {
-    const qn_goal goal = {QN_OPTIONS_VERSION, .max_drop = 1};
+    const qn_accuracy_budget budget = {QN_OPTIONS_VERSION, .max_drop = 1};
     static const float picture[28 * 28] = {[100] = 1};
     subject s = {.path = "examples/fashion.onnx", .options = one_sample(), .stride = 97};
     (void)state;
-    char path[] = "/tmp/quench-goal-XXXXXX";
+    char path[] = "/tmp/quench-budget-XXXXXX";
     const char *data = path;
     const int file = mkstemp(path);
     assert_int_equal(write(file, picture, sizeof picture), sizeof picture);
     close(file);
     s.options.calibrate.data.data = &data;
     s.options.calibrate.data.n_data = 1;
-    s.options.goal = &goal;
+    s.options.accuracy_budget = &budget;
     every_allocation(load_and_quantize, &s);
     remove(path);
 }
@@ -401,7 +401,7 @@ int main(void)
                                        cmocka_unit_test(quantizing_from_scales),
                                        cmocka_unit_test(quantizing_to_scales),
                                        cmocka_unit_test(quantizing_dynamically),
-                                       cmocka_unit_test(quantizing_to_a_goal),
+                                       cmocka_unit_test(quantizing_within_a_budget),
                                        cmocka_unit_test(quantizing_a_mix),
                                        cmocka_unit_test(judging_pictures),
                                        cmocka_unit_test(quantizing_with_remedies)};

@@ -93,7 +93,7 @@ static double conv_case(uint32_t seed)
     else if (c.floats && pick(&f, 2))
         y = result_of(add_node(&f, &qn_op_Relu, 1, &y));
     add_output(&f, c.floats && !bytes ? y : follow(&f, y));
-    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
+    const double count = differing(&f, has_int16(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
 }
@@ -156,7 +156,7 @@ static double volume_case(uint32_t seed)
     a->pads = keep_ints(&f, pads, 6);
     qn_value *y = result_of(node);
     add_output(&f, floats ? y : follow(&f, y));
-    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv 3d" : "int8 conv 3d");
+    const double count = differing(&f, has_int16(c.x, c.w) ? "int16 conv 3d" : "int8 conv 3d");
     fixture_end(&f);
     return count;
 }
@@ -233,7 +233,7 @@ static double depthwise_case(uint32_t seed)
     else if (pick(&f, 2))
         y = result_of(add_node(&f, &qn_op_Relu, 1, &y));
     add_output(&f, y);
-    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
+    const double count = differing(&f, has_int16(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
 }
@@ -293,7 +293,7 @@ static double transposed_case(uint32_t seed)
     a->output_padding = keep_ints(&f, more, 2);
     qn_value *y = result_of(node);
     add_output(&f, to_float ? y : follow(&f, y));
-    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 deconv" : "int8 deconv");
+    const double count = differing(&f, has_int16(c.x, c.w) ? "int16 deconv" : "int8 deconv");
     fixture_end(&f);
     return count;
 }
@@ -338,7 +338,7 @@ static double chain_case(uint32_t seed)
         next.pads[d] = next.pads[d + 2] = (next.kernel[d] - 1) * next.dilation[d];
     add_output(&f, x);
     add_output(&f, follow(&f, add_conv(&f, x, &next)));
-    const double count = differing(&f, is_wide(c.x, c.w) ? "int16 conv" : "int8 conv");
+    const double count = differing(&f, has_int16(c.x, c.w) ? "int16 conv" : "int8 conv");
     fixture_end(&f);
     return count;
 }

@@ -69,7 +69,7 @@ static double gemm_case(uint32_t seed)
     qn_value *y = result_of(node);
     const bool bytes = floats && pick(&f, 2);
     add_output(&f, bytes ? follow(&f, function(&f, y)) : floats ? y : follow(&f, y));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
+    const double count = differing(&f, has_int16(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
     return count;
 }
@@ -86,7 +86,7 @@ static double matmul_case(uint32_t seed)
     in[6] = add_scales(&f, 0, 0.01 * unit_of(p.y));
     in[7] = add_zero(&f, p.y);
     add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
+    const double count = differing(&f, has_int16(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
     return count;
 }
@@ -106,7 +106,7 @@ static double biased_case(uint32_t seed)
     in[8] = has_bias ? biases(&f, p.columns, p.a, p.b) : NULL;
     qn_value *y = result_of(add_wide_node(&f, &qn_op_qn_QMatMul, has_bias ? 9 : 8, in));
     add_output(&f, floats ? y : follow(&f, y));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 gemm" : "int8 gemm");
+    const double count = differing(&f, has_int16(p.a, p.b) ? "int16 gemm" : "int8 gemm");
     fixture_end(&f);
     return count;
 }
@@ -145,7 +145,7 @@ static double two_case(uint32_t seed)
         add_output(&f, follow(&f, result_of(add_wide_node(&f, &qn_op_QLinearMatMul, 8, in))));
     else /* a result of floats */
         add_output(&f, result_of(add_wide_node(&f, &qn_op_qn_QMatMul, 6, in)));
-    const double count = differing(&f, is_wide(p.a, p.b) ? "int16 matmul" : "int8 matmul");
+    const double count = differing(&f, has_int16(p.a, p.b) ? "int16 matmul" : "int8 matmul");
     fixture_end(&f);
     return count;
 }

@@ -52,7 +52,7 @@ static void one_chip_has_8_bits_only(void **state)
     (void)state;
     for (size_t i = 0; qn_chip_name(i); i++) {
         assert_true(qn_chip_find(&chip, qn_chip_name(i)));
-        assert_int_equal(chip.wide, strcmp(chip.name, "TX510x") != 0);
+        assert_int_equal(chip.int16, strcmp(chip.name, "TX510x") != 0);
     }
 }
 

@@ -64,7 +64,7 @@ typedef struct outcome {
     int64_t wide;
 } outcome;
 
-static bool is_wide(const qn_node *conv)
+static bool has_double_sums(const qn_node *conv)
 {
     const qn_node *weights = conv->in[1]->producer;
     return weights && weights->in[0]->data && weights->in[0]->data->dtype == QN_INT16;
@@ -89,7 +89,7 @@ static int64_t integer_layers(outcome *out, float factor, int bits, const char *
         fail_msg("%s", qn_context_error(f.ctx));
     *out = (outcome){.wide = 0};
     for (const qn_node *n = quantized->graph->first; n; n = n->next) {
-        out->wide += n->op == &qn_op_Conv && is_wide(n);
+        out->wide += n->op == &qn_op_Conv && has_double_sums(n);
         count += n->op == &qn_op_Conv && n->in[0]->producer &&
                  n->in[0]->producer->op == &qn_op_DequantizeLinear;
     }
@@ -144,8 +144,8 @@ static void chips_have_integers(void **state)
         assert_true(qn_chip_find(&chip, qn_chip_name(i)));
         assert_int_equal(integer_layers(&got, 1000, 0, qn_chip_name(i)), 4);
         assert_true(got.mixed);
-        assert_true(chip.wide ? got.wide > 0 && got.wide < 4 : got.wide == 0);
-        assert_int_equal(got.noisy, !chip.wide);
+        assert_true(chip.int16 ? got.wide > 0 && got.wide < 4 : got.wide == 0);
+        assert_int_equal(got.noisy, !chip.int16);
         assert_int_equal(integer_layers(&got, 1, 0, qn_chip_name(i)), 4);
         assert_false(got.mixed || got.noisy);
         assert_int_equal(got.wide, 0);

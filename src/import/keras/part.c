@@ -68,6 +68,8 @@ qn_status qn_keras_stack(qn_keras_call *call)
     const int64_t axis = qn_keras_int(call, "axis", 0);
     qn_value *y, **in = qn_arena_array(&call->import->arena, call->n_in + 1, sizeof *in);
     QN_TRY_ALLOC(call->import->ctx, in);
+    if (call->n_in == 0)
+        return qn_keras_fail(call, QN_E_FORMAT, "it has no input");
     for (size_t i = 0; i < call->n_in; i++) {
         QN_TRY(qn_keras_in(&in[i], call, i, QN_ORDER_OWN));
         QN_TRY(qn_keras_with_ints(&in[i], call->import, &qn_op_Unsqueeze, &axis, 1));

@@ -129,7 +129,9 @@ static qn_status read_graph(qn_graph **out, qn_node *owner, qn_onnx_scope *scope
     qn_names_init(&inner.values, import->ctx);
     qn_names_init(&inner.declared, import->ctx);
     const qn_proto_message *graph = qn_proto_get_message(attribute, QN_ONNX_ATTRIBUTE_G);
-    const qn_status status = qn_onnx_graph(&inner, graph);
+    qn_status status = qn_onnx_begin_opsets(&inner);
+    if (status == QN_OK)
+        status = qn_onnx_graph(&inner, graph);
     qn_names_free(&inner.values);
     qn_names_free(&inner.declared);
     import->depth--;

@@ -224,6 +224,7 @@ qn_status qn_onnx_inline(qn_onnx_scope *scope, const qn_proto_message *node,
     QN_TRY(qn_onnx_node_name(&call.prefix, scope, node));
     qn_onnx_scope inner = {.import = scope->import,
                            .graph = scope->graph,
+                           .node_opsets = scope->node_opsets,
                            .opsets = scope->opsets,
                            .n_opsets = scope->n_opsets,
                            .call = &call,

@@ -111,8 +111,9 @@ static qn_status read_model(qn_onnx_import *import, const void *data, size_t siz
     QN_TRY_OR_DONE(qn_onnx_add_functions(import));
     scope.opsets = import->model->opsets;
     scope.n_opsets = import->model->n_opsets;
+    QN_TRY_OR_DONE(qn_onnx_begin_opsets(&scope));
     QN_TRY_OR_DONE(qn_onnx_graph(&scope, graph));
-    QN_TRY_OR_DONE(qn_onnx_upgrade(import->model->graph));
+    QN_TRY_OR_DONE(qn_onnx_upgrade(import, import->model->graph));
     QN_TRY_OR_DONE(check_outputs(import));
 done:
     qn_names_free(&scope.values);

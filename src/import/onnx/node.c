@@ -186,7 +186,7 @@ static qn_status add_node(qn_onnx_scope *scope, const qn_proto_message *proto)
     QN_TRY(check_slots(op, scope, proto, n_in, n_out));
     QN_TRY(qn_onnx_node_name(&name, scope, proto));
     QN_TRY(qn_node_add(&node, scope->graph, op, name, (int32_t)n_in, (int32_t)n_out));
-    node->mark = (uint32_t)version;
+    QN_TRY(qn_onnx_set_opset(scope, node, version));
     QN_TRY(qn_onnx_metadata(&node->metadata, scope->import, proto, QN_ONNX_NODE_METADATA_PROPS));
     QN_TRY(
         qn_onnx_text(&node->doc, scope->import, qn_proto_string(proto, QN_ONNX_NODE_DOC_STRING)));

@@ -6,6 +6,14 @@
 #include "ops/op.h"
 #include "proto/onnx_schema.h"
 
+/* The opsets that a graph's nodes have in the file, by the nodes' numbers; 0: the latest. */
+typedef struct qn_onnx_node_opsets {
+    const qn_graph *graph;
+    uint32_t *at;
+    size_t room;
+    struct qn_onnx_node_opsets *next;
+} qn_onnx_node_opsets;
+
 typedef struct qn_onnx_import {
     qn_context *ctx;
     /* What stays: the model's */
@@ -25,6 +33,9 @@ typedef struct qn_onnx_import {
     qn_names files;
     /* "domain:name:overload" -> FunctionProto */
     qn_names functions;
+    /* The tables of all graphs, in the tree's arena: a ring in the order in which they were begun,
+     * of which this is the last one begun or upgraded */
+    qn_onnx_node_opsets *node_opsets;
     /* Nodes that came out of functions */
     size_t inlined;
     /* How deep functions and subgraphs lie in one another. */
@@ -89,6 +100,7 @@ struct qn_onnx_scope {
     /* The scope that captured values of a subgraph come from. */
     qn_onnx_scope *parent;
     qn_graph *graph;
+    qn_onnx_node_opsets *node_opsets;
     /* Name in the file -> qn_value */
     qn_names values;
     /* Name in the file -> ValueInfoProto */
@@ -160,8 +172,13 @@ QN_MUST_CHECK qn_status qn_onnx_add_functions(qn_onnx_import *import);
 QN_MUST_CHECK qn_status qn_onnx_inline(qn_onnx_scope *scope, const qn_proto_message *node,
                                        const qn_proto_message *function);
 
-/* Brings every node, whose opset stands in its mark (0: latest), to the latest form, and infers
- * types on the way, since some rules need them. */
-QN_MUST_CHECK qn_status qn_onnx_upgrade(qn_graph *graph);
+/* Gives the scope, whose graph is new, its node_opsets. */
+QN_MUST_CHECK qn_status qn_onnx_begin_opsets(qn_onnx_scope *scope);
+/* Notes the opset that a node of the scope's graph has in the file. */
+QN_MUST_CHECK qn_status qn_onnx_set_opset(qn_onnx_scope *scope, const qn_node *node,
+                                          int64_t version);
+/* Brings every node from its opset to the latest form, and infers types on the way, since some
+ * rules need them. */
+QN_MUST_CHECK qn_status qn_onnx_upgrade(qn_onnx_import *import, qn_graph *graph);
 
 #endif

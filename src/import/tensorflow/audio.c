@@ -4,7 +4,8 @@
 
 #include "import/tensorflow/tensorflow.h"
 
-enum { MOST_WINDOW = 1 << 14, MOST_BINS = 1 << 14, MOST_BANDS = 1 << 12 };
+/* No small file may ask for much memory: 17 MB of waves at most. */
+enum { MOST_WINDOW = 1 << 11, MOST_BINS = 1 << 12, MOST_BANDS = 1 << 9 };
 
 static const double pi = 3.14159265358979323846;
 

@@ -90,12 +90,16 @@ static qn_status of_pair(qn_tf_node *node, const qn_tf_thing *random, size_t pla
 qn_status qn_tf_with_random(qn_tf_node *node)
 {
     const size_t place = qn_tf_is(node->import, node->in[0], QN_TF_RANDOM) ? 0 : 1;
-    const qn_tf_thing *random = qn_tf_get_thing(node->import, node->in[place]);
+    const qn_tf_thing *random = NULL;
+    if (place < node->n_in)
+        random = qn_tf_get_thing(node->import, node->in[place]);
     if (is_type(node, "Identity"))
         return qn_tf_pass(node);
+    if (!random || random->kind != QN_TF_RANDOM)
+        return fail_random(node);
     if (is_type(node, "Floor"))
         return of_floor(node, random);
-    if (node->n_in != 2 || !random || random->kind != QN_TF_RANDOM)
+    if (node->n_in != 2)
         return fail_random(node);
     return is_type(node, "GreaterEqual") && place == 0 ? of_comparison(node, random)
                                                        : of_pair(node, random, place);

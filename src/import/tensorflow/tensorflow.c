@@ -48,7 +48,8 @@ static const char *detect_variables(const qn_model_source *source)
         return "the variables of a SavedModel; name the folder above";
     if (size >= length && qn_detect_bytes(source, size - length, ending, length))
         return "the table of a checkpoint's variables; name its .meta, or a SavedModel's folder";
-    if (source->map.data && strstr(source->path, ".data-0"))
+    const char *part = source->map.data ? strstr(source->path, ".data-") : NULL;
+    if (part && strstr(part, "-of-"))
         return "variables of a checkpoint; name its .meta, or a SavedModel's folder";
     return NULL;
 }

@@ -58,6 +58,14 @@ class Attention(nn.Module):
         return torch.nn.functional.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True)
 
 
+class Resized(nn.Module):
+    """Sized up by places that the program computes."""
+
+    def forward(self, x):
+        return torch.nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=True), \
+            torch.nn.functional.interpolate(x, size=(7, 5), mode="bilinear", align_corners=False)
+
+
 def save(name, module, x, **settings):
     module.eval()
     with torch.no_grad():
@@ -82,6 +90,7 @@ def main():
     save("flat_recurrent", Recurrent(), torch.randn(2, 7, 6))
     save("flat_pooled", Pooled(), torch.randn(2, 5, 4, 6))
     save("flat_attention", Attention(), torch.randn(2, 2, 5, 8))
+    save("flat_resized", Resized(), torch.randn(1, 2, 4, 3))
     save("flat_chosen", Chosen(), torch.randn(6, 3))
 
 

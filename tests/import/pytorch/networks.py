@@ -147,6 +147,15 @@ def own():
             "crnn": (Reader, [1, 3, 32, 64]), "words": (Words, [1, 1, 2000]), "separator": (Separator, [1, 1, 800])}
 
 
+def vit():
+    """Small, and with a head that is not 0 at the begin."""
+    from torchvision import models
+
+    network = models.VisionTransformer(64, 16, 3, 4, 96, 192)
+    nn.init.normal_(network.heads.head.weight)
+    return network
+
+
 def of_torchvision():
     from torchvision import models
     from torchvision.models import segmentation
@@ -158,7 +167,7 @@ def of_torchvision():
         ("swin_t", 64), ("swin_v2_t", 64), ("maxvit_t", 224), ("alexnet", 96))}
     made["inception_v3"] = lambda: models.inception_v3(init_weights=False), [1, 3, 128, 128]
     made["googlenet"] = lambda: models.googlenet(init_weights=False), [1, 3, 64, 64]
-    made["vit"] = lambda: models.VisionTransformer(64, 16, 3, 4, 96, 192), [1, 3, 64, 64]
+    made["vit"] = vit, [1, 3, 64, 64]
     for name in ("deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50"):
         make = getattr(segmentation, name)
         made[name] = (lambda make=make: Out(make(weights=None, weights_backbone=None, num_classes=4))), [1, 3, 64, 64]

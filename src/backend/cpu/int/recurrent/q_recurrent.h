@@ -35,9 +35,9 @@ typedef struct qn_q_recurrent_step {
     /* Multipliers and lists padded to `pitch` for each gate. */
     const qn_qcell *cell;
     int64_t pitch;
-    /* The sums of the gates; doubles where `is_wide`. */
+    /* The sums of the gates; doubles where `has_double_sums`. */
     const void *sum_x, *sum_h;
-    bool is_wide;
+    bool has_double_sums;
     /* What they are multiplied with first: the scales of what was quantized while running. */
     double x_unit, h_unit;
     /* The state without zero point, and the cell. */

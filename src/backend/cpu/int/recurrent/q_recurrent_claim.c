@@ -33,7 +33,7 @@ static const qn_q_recurrent_kernels *kernels_get(void)
 static qn_q_recurrent_form form_of(const qn_qrl *s, qn_dtype dtype)
 {
     enum { HALF_BYTE = 128, HALF_WORD = 32768 };
-    const bool as_int16 = s->is_wide || s->kernels->dot == 2;
+    const bool as_int16 = s->has_double_sums || s->kernels->dot == 2;
     const int32_t offset = dtype == QN_UINT16              ? HALF_WORD
                            : dtype == QN_INT8 && !as_int16 ? -HALF_BYTE
                                                            : 0;
@@ -93,7 +93,7 @@ static bool fits(const qn_claim *claim, int32_t i, int64_t count)
 }
 
 /* A side has 16 bits, or weights without their zero points more than 8. */
-static bool is_wide(const qn_qrl *s, const qn_tensor *const *in)
+static bool has_double_sums(const qn_qrl *s, const qn_tensor *const *in)
 {
     if (!s->is_dynamic)
         return qn_dtype_size(in[QN_QREC_X_ZERO]->dtype) + qn_dtype_size(in[QN_QREC_W]->dtype) +
@@ -116,7 +116,7 @@ static void choose_product(qn_qrl *s)
     const qn_qrl_sizes *n = &s->n;
     const int64_t weights = n->gates * n->pitch * (n->groups_x + n->groups_h) * qn_qrl_dot(s);
     const bool is_near = (int64_t)sizeof(int16_t) * weights <= s->kernels->short_below;
-    s->product = s->is_wide ? QN_QRL_WIDE : is_near ? QN_QRL_SHORT : QN_QRL_NARROW;
+    s->product = s->has_double_sums ? QN_QRL_WIDE : is_near ? QN_QRL_SHORT : QN_QRL_NARROW;
     s->weight_bytes = is_near ? (int)sizeof(int16_t) : s->kernels->weight_bytes;
 }
 
@@ -138,7 +138,7 @@ static void open_state(qn_qrl *s, const qn_node *node, const qn_tensor *x)
                   .backward = a->direction == QN_DIRECTION_REVERSE,
                   .by_batch = a->layout != 0,
                   .is_dynamic = dynamic};
-    s->is_wide = is_wide(s, in);
+    s->has_double_sums = has_double_sums(s, in);
     qn_qrl_sizes *n = &s->n;
     n->vectors = (n->hidden + s->kernels->lanes - 1) / s->kernels->lanes;
     n->pitch = n->vectors * s->kernels->lanes;

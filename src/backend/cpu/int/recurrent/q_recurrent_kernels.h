@@ -179,16 +179,17 @@ static void product_int16(const qn_q_recurrent_product *p)
 
 /* ---- Cells ----------------------------------------------------------------------------------- */
 
-Q_INLINE qd sums_at(const void *sums, int64_t i, bool is_wide)
+Q_INLINE qd sums_at(const void *sums, int64_t i, bool has_double_sums)
 {
-    return is_wide ? qd_load((const double *)sums + i) : qd_of(qi_load((const int32_t *)sums + i));
+    return has_double_sums ? qd_load((const double *)sums + i)
+                           : qd_of(qi_load((const int32_t *)sums + i));
 }
 
 /* Row i, counted with what pads. */
-Q_INLINE qd argument(const qn_q_recurrent_step *s, int64_t i, bool is_wide)
+Q_INLINE qd argument(const qn_q_recurrent_step *s, int64_t i, bool has_double_sums)
 {
-    const qd sum_x = qd_mul(sums_at(s->sum_x, i, is_wide), qd_set(s->x_unit));
-    const qd sum_h = qd_mul(sums_at(s->sum_h, i, is_wide), qd_set(s->h_unit));
+    const qd sum_x = qd_mul(sums_at(s->sum_x, i, has_double_sums), qd_set(s->x_unit));
+    const qd sum_h = qd_mul(sums_at(s->sum_h, i, has_double_sums), qd_set(s->h_unit));
     const qd x = qd_mul(sum_x, qd_of_floats(s->cell->x + i));
     const qd h = qd_mul(sum_h, qd_of_floats(s->cell->r + i));
     return qd_add(qd_add(x, h), qd_of_floats(s->cell->bias + i));
@@ -245,29 +246,31 @@ Q_INLINE void store_state(const qn_q_recurrent_step *s, int64_t k, qi h)
 }
 
 /* A gate of an LSTM, which may look at the cell; peepholes are those of i, o and f. */
-Q_INLINE qi lstm_gate(const qn_q_recurrent_step *s, int64_t gate, int64_t k, qi c, bool is_wide)
+Q_INLINE qi lstm_gate(const qn_q_recurrent_step *s, int64_t gate, int64_t k, qi c,
+                      bool has_double_sums)
 {
     const int64_t i = gate * s->pitch + k;
-    qd x = argument(s, i, is_wide);
+    qd x = argument(s, i, has_double_sums);
     if (s->cell->peeps)
         x = qd_add(x, qd_mul(qd_of(c), qd_of_floats(s->cell->peephole + i)));
     return squash(&s->cell->f, x);
 }
 
-Q_INLINE void lstm_units(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
+Q_INLINE void lstm_units(const qn_q_recurrent_step *s, int64_t k, bool has_double_sums)
 {
     enum { I, O, F, FRESH };
     const qn_qcell *cell = s->cell;
     const int bits = cell->f.out_bits;
     qi c = qi_load(s->c + k);
-    const qi i = lstm_gate(s, I, k, c, is_wide);
-    const qi f = cell->input_forget ? qi_sub(qi_set(1 << bits), i) : lstm_gate(s, F, k, c, is_wide);
-    const qi fresh = squash(&cell->g, argument(s, FRESH * s->pitch + k, is_wide));
+    const qi i = lstm_gate(s, I, k, c, has_double_sums);
+    const qi f =
+        cell->input_forget ? qi_sub(qi_set(1 << bits), i) : lstm_gate(s, F, k, c, has_double_sums);
+    const qi fresh = squash(&cell->g, argument(s, FRESH * s->pitch + k, has_double_sums));
     const qd kept = qd_mul(qd_of(f), qd_of(c));
     const qd added = qd_mul(qd_of(qi_mul(i, fresh)), qd_set(cell->fresh_unit));
     c = limited(qd_mul(qd_add(kept, added), qd_set(cell->gate_unit)), -INT32_MAX, INT32_MAX);
     qi_store(s->c + k, c);
-    const qi o = lstm_gate(s, O, k, c, is_wide);
+    const qi o = lstm_gate(s, O, k, c, has_double_sums);
     const qi shown = squash(&cell->h, qd_mul(qd_of(c), qd_set(cell->shown_unit)));
     const qd h = qd_mul(qd_of(qi_mul(o, shown)), qd_set(cell->out));
     if (s->real)
@@ -277,45 +280,45 @@ Q_INLINE void lstm_units(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
 }
 
 /* What a reset gate leaves of the state. */
-Q_INLINE void reset_units(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
+Q_INLINE void reset_units(const qn_q_recurrent_step *s, int64_t k, bool has_double_sums)
 {
     const qn_qcell *cell = s->cell;
-    const qi r = squash(&cell->f, argument(s, s->pitch + k, is_wide));
+    const qi r = squash(&cell->f, argument(s, s->pitch + k, has_double_sums));
     const qd kept = qd_mul(qd_of(qi_load(s->h + k)), qd_of(r));
     store_form(s, k, rounded(cell, qd_mul(kept, qd_set(cell->gate_unit))));
 }
 
 /* The argument of the fresh state whose reset gate acts on the sum. */
-Q_INLINE qd linear_argument(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
+Q_INLINE qd linear_argument(const qn_q_recurrent_step *s, int64_t k, bool has_double_sums)
 {
     const qn_qcell *cell = s->cell;
     const int64_t i = 2 * s->pitch + k;
     const double most = 1 << 20;
-    const qi r = squash(&cell->f, argument(s, s->pitch + k, is_wide));
-    const qd h = qd_add(qd_mul(sums_at(s->sum_h, i, is_wide), qd_of_floats(cell->r + i)),
+    const qi r = squash(&cell->f, argument(s, s->pitch + k, has_double_sums));
+    const qd h = qd_add(qd_mul(sums_at(s->sum_h, i, has_double_sums), qd_of_floats(cell->r + i)),
                         qd_of_floats(cell->bias_r + k));
     const qd let = qd_mul(qd_of(limited(h, -most, most)), qd_of(r));
-    const qd x = qd_add(qd_mul(sums_at(s->sum_x, i, is_wide), qd_of_floats(cell->x + i)),
+    const qd x = qd_add(qd_mul(sums_at(s->sum_x, i, has_double_sums), qd_of_floats(cell->x + i)),
                         qd_of_floats(cell->bias + i));
     return qd_add(x, qd_mul(let, qd_set(cell->gate_unit)));
 }
 
-Q_INLINE void gru_units(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
+Q_INLINE void gru_units(const qn_q_recurrent_step *s, int64_t k, bool has_double_sums)
 {
     const qn_qcell *cell = s->cell;
     const int bits = cell->f.out_bits;
-    const qi z = squash(&cell->f, argument(s, k, is_wide));
+    const qi z = squash(&cell->f, argument(s, k, has_double_sums));
     const qi fresh = squash(&cell->g, cell->kind == QN_QCELL_GRU_LINEAR
-                                          ? linear_argument(s, k, is_wide)
-                                          : argument(s, 2 * s->pitch + k, is_wide));
+                                          ? linear_argument(s, k, has_double_sums)
+                                          : argument(s, 2 * s->pitch + k, has_double_sums));
     const qi share = qi_mul(qi_sub(qi_set(1 << bits), z), fresh);
     const qd kept = qd_mul(qd_mul(qd_of(qi_load(s->h + k)), qd_of(z)), qd_set(cell->gate_unit));
     store_state(s, k, rounded(cell, qd_add(qd_mul(qd_of(share), qd_set(cell->out)), kept)));
 }
 
-Q_INLINE void rnn_units(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
+Q_INLINE void rnn_units(const qn_q_recurrent_step *s, int64_t k, bool has_double_sums)
 {
-    const qi f = squash(&s->cell->f, argument(s, k, is_wide));
+    const qi f = squash(&s->cell->f, argument(s, k, has_double_sums));
     store_state(s, k, rounded(s->cell, qd_mul(qd_of(f), qd_set(s->cell->out))));
 }
 
@@ -323,7 +326,7 @@ Q_INLINE void rnn_units(const qn_q_recurrent_step *s, int64_t k, bool is_wide)
     static void name(const qn_q_recurrent_step *s)                                                 \
     {                                                                                              \
         const int64_t hidden = s->cell->hidden;                                                    \
-        if (s->is_wide) {                                                                          \
+        if (s->has_double_sums) {                                                                  \
             for (int64_t k = 0; k < hidden; k += QI_LANES)                                         \
                 units(s, k, true);                                                                 \
         } else {                                                                                   \

@@ -45,7 +45,7 @@ typedef struct qn_qrl {
     const qn_node *node;
     qn_qrl_sizes n;
     /* The last one: a DynamicQuantizeLSTM. */
-    bool backward, by_batch, is_wide, is_dynamic;
+    bool backward, by_batch, has_double_sums, is_dynamic;
     /* Which of the products, and the bytes of a weight where no side has 16 bits. */
     qn_qrl_product product;
     int weight_bytes;
@@ -69,17 +69,17 @@ int64_t qn_qrl_weight(const qn_qrl *s, int part, int64_t d, int64_t row, int64_t
 /* Numbers of a group. */
 static inline int64_t qn_qrl_dot(const qn_qrl *s)
 {
-    return s->is_wide ? 2 : s->kernels->dot;
+    return s->has_double_sums ? 2 : s->kernels->dot;
 }
 /* Bytes of a vector of packed weights of so many groups. */
 static inline int64_t qn_qrl_vector(const qn_qrl *s, int64_t groups)
 {
-    const int64_t bytes = s->is_wide ? 2 * (int64_t)sizeof(int16_t) : s->weight_bytes;
+    const int64_t bytes = s->has_double_sums ? 2 * (int64_t)sizeof(int16_t) : s->weight_bytes;
     return groups * s->kernels->lanes * qn_qrl_dot(s) * bytes;
 }
 static inline size_t qn_qrl_sum_size(const qn_qrl *s)
 {
-    return s->is_wide ? sizeof(double) : sizeof(int32_t);
+    return s->has_double_sums ? sizeof(double) : sizeof(int32_t);
 }
 /* Bytes of an item's stored state. */
 static inline size_t qn_qrl_stored_size(const qn_qrl *s)

@@ -35,7 +35,7 @@ static void put_weight(uint8_t *to, const qn_qrl *s, int64_t lane, int64_t k, in
     enum { BYTE = 256 };
     const int64_t dot = qn_qrl_dot(s), lanes = s->kernels->lanes, group = k / dot * lanes * dot;
     const int64_t i = lane * dot + k % dot, low = w & (BYTE - 1), high = (w - low) / BYTE;
-    if (s->is_wide) {
+    if (s->has_double_sums) {
         qn_store_i64(to, QN_INT16, 2 * group + i, &high, 1);
         qn_store_i64(to, QN_INT16, 2 * group + lanes * dot + i, &low, 1);
     } else {

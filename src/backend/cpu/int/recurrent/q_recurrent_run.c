@@ -199,7 +199,7 @@ static qn_q_recurrent_step step_of(const direction *d, int64_t b, int64_t row)
         .pitch = s->n.pitch,
         .sum_x = (const char *)at(d->io, s->at.sums_x) + (size_t)row * sums,
         .sum_h = (const char *)at(d->io, s->at.sums_h) + (size_t)b * sums,
-        .is_wide = s->is_wide,
+        .has_double_sums = s->has_double_sums,
         .x_unit = d->x_unit,
         .h_unit = s->is_dynamic ? ((const double *)at(d->io, s->at.units))[b] : 1,
         .real = s->is_dynamic ? (float *)at(d->io, s->at.real) + b * s->n.pitch : NULL,
