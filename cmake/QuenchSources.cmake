@@ -4,7 +4,7 @@
 set(QUENCH_ROOMS base proto ir ops import pass run backend backend/ref backend/dnnl
     backend/cpu backend/cpu/copy backend/cpu/float backend/cpu/float/conv backend/cpu/float/elementwise
     backend/cpu/int backend/cpu/int/conv backend/cpu/int/elementwise backend/cpu/int/epilogue
-    backend/cpu/int/mac backend/cpu/int/matmul backend/cpu/int/recurrent
+    backend/cpu/int/mac backend/cpu/int/matmul backend/cpu/int/recurrent backend/cpu/train
     calib quant export train dist data image task report
     model executor compare quantize ort api)
 

@@ -29,9 +29,12 @@ says '^ *logits ' named "$model" "image=$box/black.npy"
 says 'fashion_quantize.onnx' quantize "$model" "$box/many.npy" "$box"
 [ -s "$box/fashion_quantize.onnx" ] || fail "quantize wrote nothing"
 says '^class [0-9] with score' classify "$box/fashion_quantize.onnx" "$box/black.npy"
+printf '%s\n' 0 1 2 3 4 5 6 7 8 >"$box/labels"
+says '"loss"' train "$model" "$box/many.npy" "$box/labels" "$box/trained"
+[ -s "$box/trained/fashion_trained.onnx" ] || fail "train wrote nothing"
 says '^four threads ran one plan' threads "$model"
 
-for program in classify named quantize threads; do
+for program in classify named quantize threads train; do
     refuses 2 'usage: ' "$program"
 done
 refuses 1 'none.onnx: ' classify none.onnx "$box/black.npy"

@@ -302,7 +302,8 @@ extern const cli_group cli_origin_group, cli_graph_group, cli_engine_group, cli_
     cli_detect_group, cli_calibrate_group, cli_edit_group, cli_quantize_group,
     cli_quantize_file_group, cli_strategies_group, cli_function_group, cli_accuracy_budget_group,
     cli_mix_group, cli_infer_group, cli_bench_group, cli_verify_group, cli_eval_group,
-    cli_lint_group, cli_inspect_group, cli_convert_group, cli_save_group, cli_compare_group;
+    cli_lint_group, cli_inspect_group, cli_convert_group, cli_save_group, cli_compare_group,
+    cli_train_group;
 /* The inputs and the seed of qn_calibrate_options, with short names. */
 extern const cli_group cli_feed_group;
 /* What a person types instead of lists of detection's options. */

@@ -99,6 +99,10 @@ TABLE(cli_infer_group, "of infer", QN_INFER_OPTIONS, NO_RULES)
 TABLE(cli_bench_group, "of bench", QN_BENCH_OPTIONS, NO_RULES)
 #undef CLI_OWNER
 
+#define CLI_OWNER qn_train_options
+TABLE(cli_train_group, "of train", QN_TRAIN_OPTIONS, NO_RULES)
+#undef CLI_OWNER
+
 #define CLI_OWNER qn_verify_options
 TABLE(cli_verify_group, "of verify", QN_VERIFY_OPTIONS, NO_RULES)
 #undef CLI_OWNER

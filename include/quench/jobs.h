@@ -18,6 +18,7 @@
 #include "options/mix.def"
 #include "options/quantize_file.def"
 #include "options/strategies.def"
+#include "options/train.def"
 #include "options/verify.def"
 
 #ifdef __cplusplus
@@ -161,6 +162,25 @@ typedef struct qn_eval_options {
  * probabilities. */
 QN_API QN_MUST_CHECK qn_status qn_eval_run(qn_report **out, qn_context *ctx, qn_model *model,
                                            qn_model *float_model, const qn_eval_options *options);
+
+/* What qn_train_options.optimizer and .schedule can be; NULL past the last. */
+QN_API const char *qn_train_optimizer(size_t i);
+QN_API const char *qn_train_schedule(size_t i);
+
+typedef struct qn_train_options {
+    int version;
+    QN_TRAIN_OPTIONS(QN_OPTION_FIELD)
+} qn_train_options;
+#define QN_TRAIN_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        QN_OPTIONS_VERSION, QN_TRAIN_OPTIONS(QN_OPTION_STANDARD)                                   \
+    }
+
+/* Trains the weights of a float model and writes "<save_dir>/<name>_trained.onnx". docs/training.md
+ * tells all: what learns, the loss, checkpoints. The same model, data, options and number of
+ * threads give the same file. */
+QN_API QN_MUST_CHECK qn_status qn_train_run(qn_report **out, qn_context *ctx, qn_model *model,
+                                            const qn_train_options *options);
 
 typedef struct qn_bench_options {
     int version;

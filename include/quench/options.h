@@ -168,6 +168,7 @@ typedef struct qn_option_table {
     TABLE(QN_MIX_OPTIONS, qn_mix_options)                                                          \
     TABLE(QN_FUNCTION_OPTIONS, qn_function_options)                                                \
     TABLE(QN_STRATEGIES_OPTIONS, qn_strategies_options)                                            \
-    TABLE(QN_COMPARE_OPTIONS, qn_compare_options)
+    TABLE(QN_COMPARE_OPTIONS, qn_compare_options)                                                  \
+    TABLE(QN_TRAIN_OPTIONS, qn_train_options)
 
 #endif

@@ -137,6 +137,10 @@
 #define ROWS QN_COMPARE_OPTIONS
 #include "api/option_table_inc.h"
 
+#define OWNER qn_train_options
+#define ROWS QN_TRAIN_OPTIONS
+#include "api/option_table_inc.h"
+
 /* ---- Doors ----------------------------------------------------------------------------------- */
 
 const qn_option_table *qn_option_table_at(size_t i)

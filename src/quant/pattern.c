@@ -99,11 +99,17 @@ static bool writes(const qn_node *node, const char *name)
     return node->n_out > 0 && node->out[0] && strcmp(node->out[0]->name, name) == 0;
 }
 
+bool qn_quant_wants_float(const qn_node *node)
+{
+    const qn_op *op = node->op;
+    return op == &qn_op_LayerNormalization || op == &qn_op_Sin || op == &qn_op_Cos ||
+           qn_is_rms_norm(node);
+}
+
 static const char *why_slow(const qn_node *node)
 {
-    return node->op == &qn_op_LayerNormalization || qn_is_rms_norm(node)
-               ? "it is as fast in float, and the outputs are more exact"
-               : "it is slower in integers than in float";
+    return qn_quant_wants_float(node) ? "it is as fast in float, and the outputs are more exact"
+                                      : "it is slower in integers than in float";
 }
 
 /* why: NULL: for its speed */

@@ -17,5 +17,8 @@ bool qn_pattern_fits(const char *pattern, const char *text);
 /* Applies the settings' patterns: nodes stay float or get another width. Fails where a pattern fits
  * nothing, with the most similar name. */
 QN_MUST_CHECK qn_status qn_patterns_apply(qn_quantizer *q);
+/* Norms of rows, which read the sum of all layers before them, and functions of angles, which span
+ * more turns than 8 bits tell apart: nodes that are as fast in float and more exact. */
+bool qn_quant_wants_float(const qn_node *node);
 
 #endif

@@ -1,7 +1,7 @@
 /* What searches share: opened, closed, and the order in which they come. */
 #include "quantize/search.h"
 
-#include "pass/norms.h"
+#include "quant/pattern.h"
 #include "quantize/accuracy_budget.h"
 #include "quantize/layer_times.h"
 #include "quantize/mixed_precision.h"
@@ -80,10 +80,10 @@ static bool may_leave_slow(const qn_search *s)
            !s->asked.rules.dynamic && !input->scales && !input->mix && !input->trained;
 }
 
-/* Norms of rows read the sum of all layers before them. In floats they take as long as in integers,
- * and that sum, which stays float with them, keeps its precision: errors of transformers are a
- * third to two thirds of what they are with integers. */
-static qn_status leave_norms(qn_search *s)
+/* Floats take as long there as integers; the sum that a norm reads stays float with it and keeps
+ * its precision, so that errors of transformers are a third to two thirds of what they are with
+ * integers. */
+static qn_status leave_exact(qn_search *s)
 {
     const qn_quantizer *q = s->ruled.quantizer;
     const char **names = qn_arena_array(s->arena, q->n_nodes + 1, sizeof *names);
@@ -92,7 +92,7 @@ static qn_status leave_norms(qn_search *s)
     for (size_t i = 0; i < q->n_nodes; i++) {
         const qn_quant_node *n = &q->nodes[i];
         products += n->integer && n->quant_class == QN_CLASS_MAC;
-        if (n->integer && (n->node->op == &qn_op_LayerNormalization || qn_is_rms_norm(n->node)))
+        if (n->integer && qn_quant_wants_float(n->node))
             names[count++] = n->node->out[0]->name;
     }
     if (!count || !products)
@@ -140,7 +140,7 @@ qn_status qn_quantize_decide(qn_quantize_result *out, qn_search *s)
     QN_TRY(check_runs(s->input));
     QN_TRY(check_repair(s->input));
     if (may_leave_slow(s)) {
-        QN_TRY(leave_norms(s));
+        QN_TRY(leave_exact(s));
         QN_TRY(leave_slow(s));
     }
     QN_TRY(qn_layers_find(&layers, s));

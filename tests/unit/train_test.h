@@ -19,7 +19,7 @@
 #include "ops/versions.h"
 #include "train/differentiate.h"
 
-enum { TRIAL_INPUTS = 8 };
+enum { TRIAL_INPUTS = 16 };
 
 typedef struct trial {
     qn_context *ctx;

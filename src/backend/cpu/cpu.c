@@ -2,6 +2,7 @@
 #include "backend/cpu/cpu.h"
 
 #include "backend/cpu/float/peak.h"
+#include "backend/cpu/train/train.h"
 
 /* Operators with claim functions of their own, the first that takes the node has it. The others are
  * offered to qn_claim_elementwise, which knows by functions.def and stage.c what it can take, and
@@ -13,6 +14,7 @@ static const struct {
     {&qn_op_ArgMax, qn_claim_arg},
     {&qn_op_ArgMin, qn_claim_arg},
     {&qn_op_Attention, qn_claim_attention},
+    {&qn_op_BatchNormalization, qn_claim_batchnorm_training},
     {&qn_op_Cast, qn_claim_cast},
     {&qn_op_CastLike, qn_claim_cast},
     {&qn_op_Clip, qn_claim_q_clip},
@@ -90,8 +92,12 @@ static const struct {
     {&qn_op_ms_QLinearReduceMean, qn_claim_q_reduce_mean},
     {&qn_op_ms_QLinearSoftmax, qn_claim_q_softmax},
     {&qn_op_ms_QLinearSoftmax, qn_claim_q_softmax_int16},
+    {&qn_op_qn_AdamStep, qn_claim_adam_step},
+    {&qn_op_qn_AveragePoolGrad, qn_claim_average_pool_grad},
+    {&qn_op_qn_BatchNormGrad, qn_claim_batchnorm_grad},
     {&qn_op_qn_ConvIntegerToFloat, qn_claim_q_conv_float},
     {&qn_op_qn_ConvIntegerToFloat, qn_claim_q_conv_3d_float},
+    {&qn_op_qn_MaxPoolGrad, qn_claim_max_pool_grad},
     {&qn_op_qn_QGRU, qn_claim_q_recurrent},
     {&qn_op_qn_QLSTM, qn_claim_q_recurrent},
     {&qn_op_qn_QLayerNormalization, qn_claim_q_layer_norm},
@@ -105,6 +111,7 @@ static const struct {
     {&qn_op_qn_QRNN, qn_claim_q_recurrent},
     {&qn_op_qn_QTable, qn_claim_q_table},
     {&qn_op_qn_Requantize, qn_claim_q_requantize},
+    {&qn_op_qn_SgdStep, qn_claim_sgd_step},
 };
 
 /* What the claims of one plan share. */

@@ -64,14 +64,13 @@ bool qn_geometry_conv_any(qn_geometry *g, const qn_builder *builder, const qn_no
 {
     qn_tensor weights;
     return qn_build_shape(&weights, builder, node->in[1]) && weights.dtype == QN_FLOAT32 &&
-           node->in[0]->type.dtype == QN_FLOAT32 &&
-           (node->n_in <= 2 || !node->in[2] || constant(node, 2)) &&
-           geometry_of(g, builder, node, &weights);
+           node->in[0]->type.dtype == QN_FLOAT32 && geometry_of(g, builder, node, &weights);
 }
 
 bool qn_geometry_conv(qn_geometry *g, const qn_builder *builder, const qn_node *node)
 {
-    return constant(node, 1) && qn_geometry_conv_any(g, builder, node);
+    return constant(node, 1) && (node->n_in <= 2 || !node->in[2] || constant(node, 2)) &&
+           qn_geometry_conv_any(g, builder, node);
 }
 
 bool qn_geometry_q_conv(qn_geometry *g, const qn_claim *claim)

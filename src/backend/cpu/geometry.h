@@ -22,7 +22,7 @@ typedef struct qn_geometry {
 /* The geometry of a float32 Conv or ConvTranspose; false where something is not known, empty or
  * unusual. Weights and bias must be constants. */
 bool qn_geometry_conv(qn_geometry *out, const qn_builder *builder, const qn_node *node);
-/* The same, with weights that may be computed. */
+/* The same, with weights and a bias that may be computed. */
 bool qn_geometry_conv_any(qn_geometry *out, const qn_builder *builder, const qn_node *node);
 /* The geometry of a QLinearConv or QLinearConvTranspose with constant weights. */
 bool qn_geometry_q_conv(qn_geometry *out, const qn_claim *claim);

@@ -85,7 +85,8 @@ static void spec_of(qn_dnnl_step *s, const qn_geometry *g, const choice *c, bool
         spec->dst.dims[1] = padded(g->filters, c->dst);
     }
     weights_of(s, g, spec->dst.dims[1], spec->src.dims[1]);
-    if (!s->weights)
+    s->repacks = !s->weights && spec->kind == QN_PRIM_CONV;
+    if (!s->weights && !s->repacks)
         spec->weights = s->plain;
     spec->bias = (qn_prim_tensor){.rank = has_bias ? 1 : 0, .dims = {spec->dst.dims[1]}};
     window_of(spec, g);
@@ -133,13 +134,14 @@ static qn_status claim_conv(bool *taken, qn_claim *claim, qn_prim_kind kind)
     qn_geometry g;
     qn_dnnl_step *s;
     const qn_node *node = claim->node;
-    const qn_tensor *bias = node->n_in > 2 && node->in[2] ? node->in[2]->data : NULL;
+    const qn_value *given = node->n_in > 2 ? node->in[2] : NULL;
+    const qn_tensor *bias = given ? given->data : NULL;
     if (!qn_geometry_conv_any(&g, claim->builder, node))
         return QN_OK;
     QN_TRY(qn_dnnl_step_create(&s, claim));
     s->spec.kind = kind;
     s->weights = node->in[1]->data;
-    QN_TRY(find(s, claim, &g, bias != NULL));
+    QN_TRY(find(s, claim, &g, given != NULL));
     if (!s->prim)
         return QN_OK;
     qn_status status = copy_bias(s, claim, bias);

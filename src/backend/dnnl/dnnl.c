@@ -17,6 +17,8 @@ static const struct {
     {&qn_op_LRN, qn_dnnl_claim_lrn},
     {&qn_op_MatMul, qn_dnnl_claim_matmul},
     {&qn_op_MaxPool, qn_dnnl_claim_max_pool},
+    {&qn_op_qn_ConvGradInput, qn_dnnl_claim_conv_by_input},
+    {&qn_op_qn_ConvGradWeights, qn_dnnl_claim_conv_by_weights},
 };
 
 static qn_status dnnl_claim(bool *taken, qn_claim *claim)

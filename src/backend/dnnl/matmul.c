@@ -17,6 +17,8 @@ typedef struct product {
     float alpha, beta;
     /* One number per column */
     const qn_tensor *bias;
+    /* It is no constant, but input 2 of a Gemm: there is its shape only */
+    bool bias_changes;
 } product;
 
 static void tensor_of(qn_prim_tensor *out, int32_t rank, const int64_t *dims, bool swapped)
@@ -119,7 +121,7 @@ static qn_node *bias_node(const qn_tensor **bias, const qn_claim *claim, int64_t
 /* beta C / alpha: alpha comes last. */
 static qn_status copy_bias(qn_dnnl_step *s, const qn_claim *claim, const product *p)
 {
-    if (!p->bias)
+    if (!p->bias || p->bias_changes)
         return QN_OK;
     const size_t count = (size_t)p->y[p->rank - 1];
     s->bias = qn_build_alloc(claim->builder, count * sizeof *s->bias);
@@ -180,7 +182,7 @@ qn_status qn_dnnl_claim_gemm(bool *taken, qn_claim *claim)
 {
     const qn_node *node = claim->node;
     const qn_gemm_attrs *g = node->attrs;
-    qn_tensor a, b;
+    qn_tensor a, b, c = {.rank = 0};
     if (!operands(&a, &b, claim) || a.rank != 2 || b.rank != 2 || g->alpha == 0)
         return QN_OK;
     product p = {.rank = 2, .alpha = g->alpha, .beta = g->beta};
@@ -190,8 +192,11 @@ qn_status qn_dnnl_claim_gemm(bool *taken, qn_claim *claim)
     p.a[1] = p.b[0] = a.dims[!p.a_swapped];
     p.b[1] = p.y[1] = b.dims[!p.b_swapped];
     if (node->n_in > 2 && node->in[2]) {
-        p.bias = node->in[2]->data;
-        if (!is_bias(p.bias, p.y[1]))
+        p.bias_changes = !node->in[2]->data;
+        p.bias = p.bias_changes ? &c : node->in[2]->data;
+        if ((p.bias_changes &&
+             (!qn_build_shape(&c, claim->builder, node->in[2]) || p.alpha != p.beta)) ||
+            !is_bias(p.bias, p.y[1]))
             return QN_OK;
     }
     return claim_product(taken, claim, &p, NULL);

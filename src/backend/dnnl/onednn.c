@@ -5,6 +5,12 @@
 
 static const dnnl_prop_kind_t inference = dnnl_forward_inference;
 
+/* oneDNN makes a gradient with the description of the convolution that it belongs to. */
+typedef struct gradient_of {
+    const_dnnl_primitive_desc_t forward;
+    const_dnnl_primitive_attr_t attr;
+} gradient_of;
+
 #if DNNL_VERSION_MAJOR >= 3
 
 dnnl_status_t qn_md_make(qn_md *out, int rank, const dnnl_dim_t *dims, const dnnl_dim_t *strides,
@@ -36,6 +42,21 @@ dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
         out, engine, inference, dnnl_convolution_direct, qn_md_get(&t->src), qn_md_get(&t->weights),
         qn_md_get(&t->bias), qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin, w->pad_end,
         attr);
+}
+
+static dnnl_status_t gradient_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                   qn_onednn_gradient by, const qn_onednn_tensors *t,
+                                   const qn_onednn_window *w, const gradient_of *of)
+{
+    if (by == QN_ONEDNN_BY_INPUT)
+        return dnnl_convolution_backward_data_primitive_desc_create(
+            out, engine, dnnl_convolution_direct, qn_md_get(&t->src), qn_md_get(&t->weights),
+            qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin, w->pad_end, of->forward,
+            of->attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(
+        out, engine, dnnl_convolution_direct, qn_md_get(&t->src), qn_md_get(&t->weights),
+        qn_md_get(&t->bias), qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin, w->pad_end,
+        of->forward, of->attr);
 }
 
 dnnl_status_t qn_onednn_deconv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
@@ -129,6 +150,25 @@ dnnl_status_t qn_onednn_conv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
     return dnnl_primitive_desc_create(out, &desc, attr, engine, NULL);
 }
 
+static dnnl_status_t gradient_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                   qn_onednn_gradient by, const qn_onednn_tensors *t,
+                                   const qn_onednn_window *w, const gradient_of *of)
+{
+    dnnl_convolution_desc_t desc;
+    const dnnl_status_t status =
+        by == QN_ONEDNN_BY_INPUT
+            ? dnnl_dilated_convolution_backward_data_desc_init(
+                  &desc, dnnl_convolution_direct, qn_md_get(&t->src), qn_md_get(&t->weights),
+                  qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin, w->pad_end)
+            : dnnl_dilated_convolution_backward_weights_desc_init(
+                  &desc, dnnl_convolution_direct, qn_md_get(&t->src), qn_md_get(&t->weights),
+                  qn_md_get(&t->bias), qn_md_get(&t->dst), w->stride, w->dilation, w->pad_begin,
+                  w->pad_end);
+    if (status != dnnl_success)
+        return status;
+    return dnnl_primitive_desc_create(out, &desc, of->attr, engine, of->forward);
+}
+
 dnnl_status_t qn_onednn_deconv(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                const qn_onednn_tensors *t, const qn_onednn_window *w,
                                const_dnnl_primitive_attr_t attr)
@@ -196,3 +236,19 @@ dnnl_status_t qn_onednn_post_sum(dnnl_post_ops_t posts)
 }
 
 #endif
+
+/* ---- For both -------------------------------------------------------------------------------- */
+
+dnnl_status_t qn_onednn_conv_gradient(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                      qn_onednn_gradient by, const qn_onednn_tensors *t,
+                                      const qn_onednn_window *w, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_primitive_desc_t forward;
+    dnnl_status_t status = qn_onednn_conv(&forward, engine, t, w, NULL);
+    if (status != dnnl_success)
+        return status;
+    const gradient_of of = {forward, attr};
+    status = gradient_desc(out, engine, by, t, w, &of);
+    dnnl_primitive_desc_destroy(forward);
+    return status;
+}

@@ -44,6 +44,14 @@ dnnl_status_t qn_onednn_pool(dnnl_primitive_desc_t *out, dnnl_engine_t engine, d
 dnnl_status_t qn_onednn_matmul(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                const qn_onednn_tensors *t, const_dnnl_primitive_attr_t attr);
 
+/* The gradient of a convolution by its input, or by its weights and bias: of the tensors, src and
+ * dst are those of the convolution, and hold the input's or weights' gradient where that is the
+ * result. */
+typedef enum qn_onednn_gradient { QN_ONEDNN_BY_INPUT, QN_ONEDNN_BY_WEIGHTS } qn_onednn_gradient;
+dnnl_status_t qn_onednn_conv_gradient(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
+                                      qn_onednn_gradient by, const qn_onednn_tensors *t,
+                                      const qn_onednn_window *w, const_dnnl_primitive_attr_t attr);
+
 typedef struct qn_onednn_lrn {
     dnnl_dim_t size;
     float alpha, beta, bias;

@@ -7,22 +7,7 @@
 
 enum { MOST_ARGS = 5 + QN_PRIM_POSTS };
 
-struct qn_prim_engine {
-    qn_context *ctx;
-    dnnl_engine_t engine;
-};
-
-struct qn_prim {
-    qn_context *ctx;
-    dnnl_engine_t engine;
-    dnnl_primitive_desc_t desc;
-    dnnl_primitive_t primitive;
-    qn_prim_kind kind;
-    bool has_weights, has_bias;
-    qn_prim_posts posts;
-};
-
-static qn_status check(qn_context *ctx, dnnl_status_t status, const char *what)
+qn_status qn_prim_check(qn_context *ctx, dnnl_status_t status, const char *what)
 {
     if (status == dnnl_success)
         return QN_OK;
@@ -38,7 +23,7 @@ qn_status qn_prim_engine_create(qn_prim_engine **out, qn_context *ctx)
     QN_TRY_ALLOC(ctx, e);
     e->ctx = ctx;
     const qn_status status =
-        check(ctx, dnnl_engine_create(&e->engine, dnnl_cpu, 0), "start its CPU engine");
+        qn_prim_check(ctx, dnnl_engine_create(&e->engine, dnnl_cpu, 0), "start its CPU engine");
     if (status == QN_OK)
         *out = e;
     else
@@ -85,6 +70,10 @@ static dnnl_status_t desc_make(qn_prim *prim, const qn_prim_spec *spec, const qn
         const qn_onednn_lrn lrn = {spec->lrn_size, spec->lrn_alpha, spec->lrn_beta, spec->lrn_bias};
         return qn_onednn_lrn_across(out, prim->engine, t, &lrn, attr);
     }
+    case QN_PRIM_CONV_BY_INPUT:
+        return qn_onednn_conv_gradient(out, prim->engine, QN_ONEDNN_BY_INPUT, t, &w, attr);
+    case QN_PRIM_CONV_BY_WEIGHTS:
+        return qn_onednn_conv_gradient(out, prim->engine, QN_ONEDNN_BY_WEIGHTS, t, &w, attr);
     }
     return dnnl_unimplemented;
 }
@@ -180,8 +169,8 @@ void qn_prim_free(qn_prim *prim)
 
 qn_status qn_prim_compile(qn_prim *prim)
 {
-    return check(prim->ctx, dnnl_primitive_create(&prim->primitive, prim->desc),
-                 "make a primitive");
+    return qn_prim_check(prim->ctx, dnnl_primitive_create(&prim->primitive, prim->desc),
+                         "make a primitive");
 }
 
 /* ---- Weights --------------------------------------------------------------------------------- */
@@ -199,7 +188,7 @@ size_t qn_prim_scratch(const qn_prim *prim)
 
 size_t qn_prim_weight_bytes(const qn_prim *prim)
 {
-    return query_bytes(prim, dnnl_query_weights_md);
+    return query_bytes(prim, qn_prim_weights_query(prim));
 }
 
 typedef struct reorder {
@@ -249,7 +238,7 @@ qn_status qn_prim_pack(const qn_prim *prim, void *to, const qn_prim_tensor *plai
     if (r.stream)
         dnnl_stream_destroy(r.stream);
     qn_md_drop(&r.plain);
-    return check(prim->ctx, status, "pack weights");
+    return qn_prim_check(prim->ctx, status, "pack weights");
 }
 
 /* ---- Running --------------------------------------------------------------------------------- */
@@ -310,29 +299,49 @@ static dnnl_status_t add_operands(qn_prim_run *run, const qn_prim_data *data)
     return status;
 }
 
+/* An argument: oneDNN's number, the question for its descriptor, and where its address stands. */
+typedef struct arg_row {
+    int arg;
+    dnnl_query_t query;
+    int index;
+    size_t from;
+} arg_row;
+
+#define AT(member) offsetof(qn_prim_data, member)
+static const arg_row forward[] = {{DNNL_ARG_SRC, dnnl_query_src_md, 0, AT(src)},
+                                  {DNNL_ARG_DST, dnnl_query_dst_md, 0, AT(dst)},
+                                  {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0, AT(weights)},
+                                  {DNNL_ARG_BIAS, dnnl_query_weights_md, 1, AT(bias)}};
+static const arg_row by_input[] = {{DNNL_ARG_DIFF_SRC, dnnl_query_diff_src_md, 0, AT(src)},
+                                   {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0, AT(dst)},
+                                   {DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0, AT(weights)},
+                                   {0}};
+static const arg_row by_weights[] = {
+    {DNNL_ARG_SRC, dnnl_query_src_md, 0, AT(src)},
+    {DNNL_ARG_DIFF_DST, dnnl_query_diff_dst_md, 0, AT(dst)},
+    {DNNL_ARG_DIFF_WEIGHTS, dnnl_query_diff_weights_md, 0, AT(weights)},
+    {DNNL_ARG_DIFF_BIAS, dnnl_query_diff_weights_md, 1, AT(bias)}};
+
+static const arg_row *rows_of(qn_prim_kind kind)
+{
+    return kind == QN_PRIM_CONV_BY_INPUT     ? by_input
+           : kind == QN_PRIM_CONV_BY_WEIGHTS ? by_weights
+                                             : forward;
+}
+
 static dnnl_status_t add_args(qn_prim_run *run, const qn_prim_data *data)
 {
     const qn_prim *prim = run->prim;
-    const struct {
-        bool is_there;
-        int arg;
-        dnnl_query_t query;
-        int index;
-        size_t from;
-    } list[] = {
-        {true, DNNL_ARG_SRC, dnnl_query_src_md, 0, offsetof(qn_prim_data, src)},
-        {true, DNNL_ARG_DST, dnnl_query_dst_md, 0, offsetof(qn_prim_data, dst)},
-        {prim->has_weights, DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0,
-         offsetof(qn_prim_data, weights)},
-        {prim->has_bias && prim->posts.bias < 0, DNNL_ARG_BIAS, dnnl_query_weights_md, 1,
-         offsetof(qn_prim_data, bias)},
-        {true, DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0, offsetof(qn_prim_data, scratch)},
-    };
-    for (size_t i = 0; i < QN_COUNT_OF(list); i++) {
-        if (!list[i].is_there)
+    const arg_row *rows = rows_of(prim->kind);
+    const arg_row scratch = {DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, 0, AT(scratch)};
+    const bool is_there[] = {true, true, prim->has_weights, prim->has_bias && prim->posts.bias < 0,
+                             true};
+    for (size_t i = 0; i < QN_COUNT_OF(is_there); i++) {
+        const arg_row *row = i < 4 ? &rows[i] : &scratch;
+        if (!is_there[i])
             continue;
-        const qn_md_ref md = dnnl_primitive_desc_query_md(prim->desc, list[i].query, list[i].index);
-        const dnnl_status_t status = add_arg(run, list[i].arg, md, data, list[i].from);
+        const qn_md_ref md = dnnl_primitive_desc_query_md(prim->desc, row->query, row->index);
+        const dnnl_status_t status = add_arg(run, row->arg, md, data, row->from);
         if (status != dnnl_success)
             return status;
     }
@@ -356,7 +365,7 @@ qn_status qn_prim_bind(qn_prim_run **out, qn_context *ctx, const qn_prim *prim,
         return QN_OK;
     }
     qn_prim_unbind(ctx, run);
-    return check(ctx, status, "bind a primitive");
+    return qn_prim_check(ctx, status, "bind a primitive");
 }
 
 qn_status qn_prim_execute(qn_prim_run *run, const qn_prim_data *data)
@@ -365,14 +374,14 @@ qn_status qn_prim_execute(qn_prim_run *run, const qn_prim_data *data)
         const void *at = address_of(data, run->from[i]);
         if (at == run->at[i])
             continue;
-        QN_TRY(check(run->ctx,
-                     dnnl_memory_set_data_handle(run->args[i].memory, (void *)(uintptr_t)at),
-                     "set an address"));
+        QN_TRY(qn_prim_check(
+            run->ctx, dnnl_memory_set_data_handle(run->args[i].memory, (void *)(uintptr_t)at),
+            "set an address"));
         run->at[i] = at;
     }
     const dnnl_status_t status =
         dnnl_primitive_execute(run->prim->primitive, run->stream, run->n_args, run->args);
-    return check(run->ctx, status, "run a primitive");
+    return qn_prim_check(run->ctx, status, "run a primitive");
 }
 
 void qn_prim_unbind(qn_context *ctx, qn_prim_run *run)

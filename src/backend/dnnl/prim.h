@@ -22,7 +22,11 @@ typedef enum qn_prim_kind {
     QN_PRIM_AVERAGE_POOL,
     /* Pads count as zeros */
     QN_PRIM_AVERAGE_POOL_PADDED,
-    QN_PRIM_LRN
+    QN_PRIM_LRN,
+    /* Gradients of a convolution: src and dst are its input and output, and where one of them, or
+     * weights and bias, are the result, that is their gradient */
+    QN_PRIM_CONV_BY_INPUT,
+    QN_PRIM_CONV_BY_WEIGHTS
 } qn_prim_kind;
 
 enum { QN_PRIM_RANK = 6, QN_PRIM_SPATIAL = 3, QN_PRIM_POSTS = 4 };
@@ -82,6 +86,17 @@ size_t qn_prim_weight_bytes(const qn_prim *prim);
 QN_MUST_CHECK qn_status qn_prim_pack(const qn_prim *prim, void *to, const qn_prim_tensor *plain,
                                      const void *from);
 
+/* The same in every run, for weights that change, and back, for their gradient. *out is NULL where
+ * the primitive takes weights that lie as `plain` says. (reorder.c) */
+typedef struct qn_prim_reorder qn_prim_reorder;
+QN_MUST_CHECK qn_status qn_prim_reorder_bind(qn_prim_reorder **out, qn_context *ctx,
+                                             const qn_prim *prim, const qn_prim_tensor *plain);
+/* `packed` is how the primitive has it. */
+QN_MUST_CHECK qn_status qn_prim_reorder_run(qn_prim_reorder *reorder, const void *plain,
+                                            const void *packed);
+void qn_prim_reorder_unbind(qn_context *ctx, qn_prim_reorder *reorder);
+
+/* What a primitive reads and writes. */
 typedef struct qn_prim_data {
     const void *src, *weights, *bias;
     void *dst, *scratch;

@@ -27,4 +27,31 @@ typedef struct qn_prim_posts {
 dnnl_status_t qn_prim_attr(dnnl_primitive_attr_t *out, qn_prim_posts *placed,
                            const qn_prim_spec *spec, bool late_bias);
 
+/* ---- A primitive ----------------------------------------------------------------------------- */
+
+struct qn_prim_engine {
+    qn_context *ctx;
+    dnnl_engine_t engine;
+};
+
+struct qn_prim {
+    qn_context *ctx;
+    dnnl_engine_t engine;
+    dnnl_primitive_desc_t desc;
+    dnnl_primitive_t primitive;
+    qn_prim_kind kind;
+    bool has_weights, has_bias;
+    qn_prim_posts posts;
+};
+
+/* What asks for the descriptor of its weights, or of their gradient. */
+static inline dnnl_query_t qn_prim_weights_query(const qn_prim *prim)
+{
+    return prim->kind == QN_PRIM_CONV_BY_WEIGHTS ? dnnl_query_diff_weights_md
+                                                 : dnnl_query_weights_md;
+}
+
+/* A status of oneDNN's as one of ours, which failed to do that. */
+QN_MUST_CHECK qn_status qn_prim_check(qn_context *ctx, dnnl_status_t status, const char *what);
+
 #endif

@@ -20,6 +20,7 @@ qn_status qn_dnnl_step_create(qn_dnnl_step **out, const qn_claim *claim)
     *out = qn_build_alloc(claim->builder, sizeof **out);
     QN_TRY_ALLOC(qn_build_context(claim->builder), *out);
     (*out)->repeats = 1;
+    (*out)->bias_in = -1;
     (*out)->alpha = 1;
     return QN_OK;
 }
@@ -102,6 +103,10 @@ qn_status qn_dnnl_step_finish(qn_dnnl_step *s, qn_claim *claim, const qn_kernel 
     qn_claim_in(claim, node->in[0], s->spec.src.layout)->strided = strided;
     if (s->spec.weights.rank && !s->weights)
         qn_claim_in(claim, node->in[1], QN_ROWS);
+    if (s->spec.bias.rank && !s->bias) {
+        s->bias_in = claim->n_in;
+        qn_claim_in(claim, node->in[2], QN_ROWS);
+    }
     if (s->extra)
         qn_claim_add(claim, s->extra);
     claim->kernel = kernel;
@@ -175,6 +180,10 @@ qn_status qn_dnnl_step_prepare(qn_claim *claim)
     QN_TRY(split_samples(s, claim));
     QN_TRY(qn_prim_compile(s->prim));
     claim->scratch = qn_prim_scratch(s->prim);
+    if (s->repacks) {
+        s->packed_at = (claim->scratch + 63) / 64 * 64;
+        claim->scratch = s->packed_at + qn_prim_weight_bytes(s->prim);
+    }
     if (s->has_tail) {
         qn_tail_prepare(&s->tail, claim, -1);
         qn_tail_skip(&s->tail, s->n_fused);
@@ -183,6 +192,8 @@ qn_status qn_dnnl_step_prepare(qn_claim *claim)
 }
 
 typedef struct bound {
+    /* NULL: weights are taken as they are, or packed */
+    qn_prim_reorder *reorder;
     /* The number of runs[] made */
     int64_t count;
     qn_prim_run *runs[];
@@ -193,6 +204,10 @@ static void data_of(qn_prim_data *out, const qn_dnnl_step *s, const qn_step_io *
     *out = (qn_prim_data){.weights = s->packed, .bias = s->bias, .scratch = io->scratch};
     if (s->spec.weights.rank && !s->packed)
         out->weights = io->in[1]->data;
+    if (s->repacks)
+        out->weights = (char *)io->scratch + s->packed_at;
+    if (s->bias_in >= 0)
+        out->bias = io->in[s->bias_in]->data;
     out->src = (const char *)io->in[0]->data + sample * s->src_stride;
     out->dst = (char *)io->out[0]->data + sample * s->dst_stride;
     for (int32_t i = 0; i < s->n_fused; i++) {
@@ -208,26 +223,37 @@ qn_status qn_dnnl_step_bind(void **out, const void *state, const qn_step_io *io)
     const qn_dnnl_step *s = state;
     bound *b = qn_alloc_zero(io->ctx, 1, sizeof *b + (size_t)s->repeats * sizeof b->runs[0]);
     QN_TRY_ALLOC(io->ctx, b);
-    for (; b->count < s->repeats; b->count++) {
+    qn_status status = QN_OK;
+    if (s->repacks)
+        status = qn_prim_reorder_bind(&b->reorder, io->ctx, s->prim, &s->plain);
+    for (; status == QN_OK && b->count < s->repeats; b->count++) {
         qn_prim_data data;
         data_of(&data, s, io, (size_t)b->count);
-        const qn_status status = qn_prim_bind(&b->runs[b->count], io->ctx, s->prim, &data);
-        if (status != QN_OK) {
-            qn_dnnl_step_unbind(io->ctx, s, b);
-            return status;
-        }
+        if (s->repacks && !b->reorder)
+            data.weights = io->in[1]->data;
+        status = qn_prim_bind(&b->runs[b->count], io->ctx, s->prim, &data);
+        if (status != QN_OK)
+            break;
     }
-    *out = b;
-    return QN_OK;
+    if (status == QN_OK)
+        *out = b;
+    else
+        qn_dnnl_step_unbind(io->ctx, s, b);
+    return status;
 }
 
 qn_status qn_dnnl_step_run(const void *state, void *own, const qn_step_io *io)
 {
     const qn_dnnl_step *s = state;
     const bound *b = own;
+    if (b->reorder)
+        QN_TRY(
+            qn_prim_reorder_run(b->reorder, io->in[1]->data, (char *)io->scratch + s->packed_at));
     for (int64_t i = 0; i < s->repeats; i++) {
         qn_prim_data data;
         data_of(&data, s, io, (size_t)i);
+        if (s->repacks && !b->reorder)
+            data.weights = io->in[1]->data;
         QN_TRY(qn_prim_execute(b->runs[i], &data));
     }
     if (s->has_tail && s->tail.chain.n_stages > 0)
@@ -241,6 +267,8 @@ void qn_dnnl_step_unbind(qn_context *ctx, const void *state, void *own)
     (void)state;
     for (int64_t i = 0; b && i < b->count; i++)
         qn_prim_unbind(ctx, b->runs[i]);
+    if (b)
+        qn_prim_reorder_unbind(ctx, b->reorder);
     qn_free(ctx, b);
 }
 

@@ -13,8 +13,12 @@ typedef struct qn_dnnl_step {
     const qn_tensor *weights;
     qn_prim_tensor plain;
     void *packed;
-    /* The bias as spec.bias wants it, or NULL */
+    /* Weights that change are packed in every run, into scratch memory from here on. */
+    bool repacks;
+    size_t packed_at;
+    /* The bias as spec.bias wants it, or NULL; -1, or the input of the claim that has it */
     float *bias;
+    int32_t bias_in;
     /* Channels are rounded up to whole blocks */
     bool is_padded;
     /* The next node, which is in the primitive already (a bias), or NULL */

@@ -163,6 +163,7 @@ static const struct binary_row {
     {&qn_op_Max, QN_FN_MAX, QN_FN_MAX, QN_FN_COUNT, QN_FN_COUNT},
     {&qn_op_Min, QN_FN_MIN, QN_FN_MIN, QN_FN_COUNT, QN_FN_COUNT},
     {&qn_op_PRelu, QN_FN_PRELU, QN_FN_COUNT, QN_FN_LEAKY_RELU, QN_FN_COUNT},
+    {&qn_op_qn_ReluGrad, QN_FN_RELU_GRAD, QN_FN_RELU_GRAD_REVERSED, QN_FN_COUNT, QN_FN_COUNT},
     {&qn_op_Sum, QN_FN_ADD, QN_FN_ADD, QN_FN_COUNT, QN_FN_COUNT},
 };
 
