@@ -95,7 +95,7 @@ QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c)
 QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
 /* The error that a layer is judged by. */
 double qn_compare_row_error(const qn_compare_row *row);
-/* The bins of its histograms: as many whole steps of the integers in each, where there are steps, so
+/* The bins of its histograms, each of as many whole steps of the integers, where there are steps, so
  * that equal numbers of them do not look like teeth. */
 typedef struct qn_bin_range {
     double low, width;
