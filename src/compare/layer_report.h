@@ -95,8 +95,8 @@ QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c)
 QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
 /* The error that a layer is judged by. */
 double qn_compare_row_error(const qn_compare_row *row);
-/* The bins of its histograms, each of as many whole steps of the integers, where there are steps, so
- * that equal numbers of them do not look like teeth. */
+/* The bins of its histograms, each of as many whole steps of the integers, where there are steps:
+ * equal numbers of them do not look like teeth then. */
 typedef struct qn_bin_range {
     double low, width;
     int count;
