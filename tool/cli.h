@@ -165,6 +165,8 @@ struct cli_command {
     const char *notes;
     /* Its options; ends with a part without group. The common ones follow */
     cli_part parts[24];
+    /* What it makes are files: --quiet leaves its report out */
+    bool makes_files;
     size_t values_size;
     /* Whether the options go together, with messages where they do not; NULL: always. */
     bool (*check)(void *values, const cli_command *command);

@@ -223,6 +223,7 @@ const cli_command cli_cmd_calibrate = {
                .without = "labels"},
               {.group = &cli_graph_group, .offset = offsetof(values, calibrate.graph)},
               {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
+    .makes_files = true,
     .values_size = sizeof(values),
     .is_shared = true,
     .run = run,

@@ -71,6 +71,7 @@ const cli_command cli_cmd_convert = {
               {.group = &cli_save_group, .offset = offsetof(values, convert.save)},
               {.group = &cli_graph_group, .offset = offsetof(values, convert.graph)},
               {.group = &cli_origin_group, .offset = offsetof(values, origin)}},
+    .makes_files = true,
     .values_size = sizeof(values),
     .run = run,
 };

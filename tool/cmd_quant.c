@@ -277,6 +277,7 @@ const cli_command cli_cmd_quant = {
         "are random numbers: the file "
         "is good for measuring speed only.",
     .parts = QUANT_PARTS,
+    .makes_files = true,
     .values_size = sizeof(quant_values),
     .check = quant_check,
     .run = quant_run,

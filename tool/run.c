@@ -160,9 +160,22 @@ int cli_written(FILE *to)
     return written ? CLI_DONE : CLI_FAILED;
 }
 
+/* A report that nobody wants to read: -q beside what only makes files, unless it has a form for
+ * programs. */
+static bool is_left_out(const cli_work *cli)
+{
+    const cli_common *common = cli->common;
+    return common->quiet && cli->command->makes_files && !common->json && !common->markdown;
+}
+
 int cli_show(cli_work *cli, qn_report *report)
 {
     char *text;
+    if (is_left_out(cli)) {
+        end_progress(cli);
+        qn_report_free(report);
+        return CLI_DONE;
+    }
     const qn_status status = cli->common->json       ? qn_report_json(&text, report)
                              : cli->common->markdown ? qn_report_markdown(&text, report)
                                                      : qn_report_text(&text, report);

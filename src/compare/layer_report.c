@@ -37,15 +37,29 @@ static void add_cut(qn_compare_row *row, const double *left, int64_t count)
     }
 }
 
-static void add_bins(int64_t *bins, const qn_errors *range, const double *x, int64_t count)
+qn_bin_range qn_compare_row_bins(const qn_compare_row *row)
 {
-    const double low = fmin(range->least[0], range->least[1]);
-    const double width = fmax(range->most[0], range->most[1]) - low;
+    const double low = fmin(row->all.least[0], row->all.least[1]),
+                 high = fmax(row->all.most[0], row->all.most[1]), step = (double)row->scale;
+    const qn_bin_range plain = {low, (high - low) / QN_COMPARE_BINS, QN_COMPARE_BINS};
+    if (row->dtype == QN_UNDEFINED || row->smoothed || !(step > 0) || !(high > low))
+        return plain;
+    /* Steps lie in the middle between edges. */
+    const double first = floor(low / step + 0.5), last = floor(high / step + 0.5);
+    const double steps = ceil((last - first + 1) / QN_COMPARE_BINS);
+    const double count = ceil((last - first + 1) / steps);
+    if (!(count >= 1 && count <= QN_COMPARE_BINS))
+        return plain;
+    return (qn_bin_range){(first - 0.5) * step, steps * step, (int)count};
+}
+
+static void add_bins(int64_t *bins, const qn_bin_range *range, const double *x, int64_t count)
+{
     for (int64_t i = 0; i < count; i++) {
-        if (!isfinite(x[i]) || !(width >= 0))
+        if (!isfinite(x[i]) || !(range->width >= 0))
             continue;
-        const double place = width > 0 ? (x[i] - low) / width * QN_COMPARE_BINS : 0;
-        bins[(int)fmin(fmax(place, 0), QN_COMPARE_BINS - 1)]++;
+        const double place = range->width > 0 ? (x[i] - range->low) / range->width : 0;
+        bins[(int)fmin(fmax(place, 0), range->count - 1)]++;
     }
 }
 
@@ -53,8 +67,9 @@ static void take_block(const qn_layer_report *c, qn_compare_row *row, const doub
                        const double *right, int64_t count, bool single)
 {
     if (c->drawing) {
-        add_bins(row->bins[0], &row->all, left, count);
-        add_bins(row->bins[1], &row->all, right, count);
+        const qn_bin_range range = qn_compare_row_bins(row);
+        add_bins(row->bins[0], &range, left, count);
+        add_bins(row->bins[1], &range, right, count);
         return;
     }
     qn_errors_add(single ? &row->single : &row->all, left, right, count);

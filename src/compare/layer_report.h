@@ -95,6 +95,13 @@ QN_MUST_CHECK qn_status qn_layer_report_run(qn_report **out, qn_layer_report *c)
 QN_MUST_CHECK qn_status qn_layer_report_judge(qn_layer_report *c);
 /* The error that a layer is judged by. */
 double qn_compare_row_error(const qn_compare_row *row);
+/* The bins of its histograms, each of as many whole steps of the integers, where there are steps:
+ * equal numbers of them do not look like teeth then. */
+typedef struct qn_bin_range {
+    double low, width;
+    int count;
+} qn_bin_range;
+qn_bin_range qn_compare_row_bins(const qn_compare_row *row);
 /* What puts a layer among the worst: the measure that was asked for, else that error. */
 double qn_compare_row_worth(const qn_layer_report *c, const qn_compare_row *row);
 /* What would help a layer of integers, with so much of its own error due to what lies beyond their

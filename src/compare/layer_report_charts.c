@@ -66,13 +66,14 @@ static qn_status draw_row(qn_layer_report *c, const char *folder, const qn_compa
             *p = '_';
     }
     const bool self = row->single.count > 0;
+    const qn_bin_range range = qn_compare_row_bins(row);
     const qn_overlay overlay = {.title = title,
                                 .axis = "value; numbers of each bin, logarithmic",
                                 .series = {self ? "float" : "left", self ? "quantized" : "right"},
-                                .low = fmin(row->all.least[0], row->all.least[1]),
-                                .high = fmax(row->all.most[0], row->all.most[1]),
+                                .low = range.low,
+                                .high = range.low + range.width * range.count,
                                 .bins = {row->bins[0], row->bins[1]},
-                                .count = QN_COMPARE_BINS};
+                                .count = range.count};
     return qn_chart_overlay(c->ctx, &overlay, path);
 }
 

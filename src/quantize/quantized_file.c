@@ -8,6 +8,7 @@
 #include "ir/width.h"
 #include "model/prepare.h"
 #include "ops/infer.h"
+#include "ops/kinds.h"
 #include "quant/input_types.h"
 
 enum { FIRST_OPSET = 13 };
@@ -51,12 +52,43 @@ static bool has_open_batch(const qn_model *model)
     return false;
 }
 
+static bool same_open(const qn_dim *a, const qn_dim *b)
+{
+    return a->value < 0 && b->value < 0 && a->symbol && b->symbol &&
+           strcmp(a->symbol, b->symbol) == 0;
+}
+
+/* The first dimension of an input is the batch, unless a recurrent node takes it for its steps. */
+static void note_steps(const qn_quantized_file *file, const qn_graph *graph, const qn_value *input)
+{
+    for (const qn_node *node = graph->first; node; node = node->next) {
+        const qn_type *type = qn_op_is_recurrent(node->op) ? &node->in[0]->type : NULL;
+        if (!type || type->rank != 3 || !same_open(&type->dims[0], &input->type.dims[0]))
+            continue;
+        qn_log(file->ctx, QN_LOG_NOTE,
+               "input '%s': its open dimension '%s' is the steps of %s '%s', and %lld of them are "
+               "in the file: say how many with `shapes`",
+               input->name, input->type.dims[0].symbol, node->op->name, node->name,
+               (long long)file->batch);
+        return;
+    }
+}
+
+static void note_all_steps(const qn_quantized_file *file, const qn_graph *graph)
+{
+    for (size_t i = 0; file->batch && i < graph->n_inputs; i++) {
+        if (graph->inputs[i]->type.kind == QN_TYPE_TENSOR && graph->inputs[i]->type.rank > 0)
+            note_steps(file, graph, graph->inputs[i]);
+    }
+}
+
 /* A copy with the inputs that are asked for. */
 static qn_status save_changed(qn_quantized_file *file, qn_model *model)
 {
     const qn_graph_options graph = {QN_OPTIONS_VERSION,
                                     .batch = has_open_batch(model) ? file->batch : 0};
     qn_model *changed = NULL;
+    note_all_steps(file, model->graph);
     QN_TRY(qn_prepare_shapes(&changed, file->ctx, model, &graph, false));
     qn_status status = qn_graph_infer(changed->graph);
     if (status == QN_OK && file->settings)

@@ -76,14 +76,45 @@ static void draw_legend(qn_chart *chart, const char *const *series, const qn_rgb
 
 enum { NAME_MOST = 44, PLOT = 480, BAR = 5, ROW = 14 };
 
-/* The end tells layers apart better than the beginning. */
-static const char *short_name(char out[NAME_MOST + 1], const char *name)
+/* So many letters of the beginning, and of the end what there is room for behind them. */
+static void cut_name(char out[NAME_MOST + 1], const char *name, int begin)
 {
     const size_t length = strlen(name);
     if (length <= NAME_MOST)
         memcpy(out, name, length + 1);
     else
-        snprintf(out, NAME_MOST + 1, "..%s", name + length - (NAME_MOST - 2));
+        snprintf(out, NAME_MOST + 1, "%.*s..%s", begin, name,
+                 name + length - (size_t)(NAME_MOST - 2 - begin));
+}
+
+static bool is_unique(const qn_bars *bars, size_t i, int begin)
+{
+    char own[NAME_MOST + 1], other[NAME_MOST + 1];
+    cut_name(own, bars->at[i].name, begin);
+    for (size_t k = 0; k < bars->count; k++) {
+        cut_name(other, bars->at[k].name, begin);
+        if (k != i && strcmp(own, other) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* The end tells layers apart better than the beginning; where two have the same, more of the
+ * beginning is shown, and where that does not help either, the place of the bar. */
+static const char *short_name(char out[NAME_MOST + 1], const qn_bars *bars, size_t i)
+{
+    enum { STEP = 6 };
+    const char *name = bars->at[i].name;
+    for (int begin = 0; begin <= NAME_MOST - 2; begin += STEP) {
+        cut_name(out, name, begin);
+        if (is_unique(bars, i, begin))
+            return out;
+    }
+    char place[8];
+    const int length = snprintf(place, sizeof place, "%zu", i % 1000);
+    cut_name(out, name, length);
+    if (strlen(name) > NAME_MOST)
+        memcpy(out, place, (size_t)length);
     return out;
 }
 
@@ -104,7 +135,7 @@ static int name_width(const qn_bars *bars)
     char room[NAME_MOST + 1];
     int most = 4;
     for (size_t i = 0; i < bars->count; i++)
-        most = QN_MAX(most, qn_draw_letters(short_name(room, bars->at[i].name)));
+        most = QN_MAX(most, qn_draw_letters(short_name(room, bars, i)));
     return most * QN_LETTER_WIDTH;
 }
 
@@ -114,7 +145,7 @@ static void draw_bar(qn_chart *chart, const qn_bars *bars, size_t i, const axis 
     const qn_bar *bar = &bars->at[i];
     const double y = TITLE + MARGIN + (double)i * ROW;
     qn_chart_text(chart, a->from - 6, y + 3, QN_ANCHOR_RIGHT, bar->marked ? alarm : ink, "%s",
-                  short_name(room, bar->name));
+                  short_name(room, bars, i));
     for (int k = 0; k < QN_CHART_SERIES; k++) {
         const double value = bar->values[k];
         if (!bars->series[k] || isnan(value))

@@ -37,7 +37,7 @@ if [ -f "$samples/test_first4000.bin.xz" ]; then
     xz -dc "$samples/test_first4000.bin.xz" >"$folder/test.bin"
     samples=$folder/test.bin
 fi
-"$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -d "$samples" --preprocess "$steps" -i 4 -gsj --save-dir "$folder" "$@" >"$folder/report"
+"$QUENCH" ${CHIP:+--chip "$CHIP"} quant -m "$file" -d "$samples" --preprocess "$steps" -i 4 -gsj --save-dir "$folder" "$@" >"$folder/report"
 "$QUENCH" ${CHIP:+--chip "$CHIP"} quant -q -m "$file" -lsj "$folder/${model}_scales.json" --save-dir "$folder/again" >/dev/null
 cmp "$folder/${model}_quantize.onnx" "$folder/again/${model}_quantize.onnx"
 # One sample: every kernel makes thousands of numbers of it, with all values that integers of 8 bits have, and the reference

@@ -153,6 +153,20 @@ def check_software():
     quant("gru", "-i", "8")
 
 
+def check_steps():
+    """A sequence that is open does not become one step without a word."""
+    net = onnx.load("gru.onnx")
+    for value in (*net.graph.input, *net.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "T"
+    onnx.save(net, "open.onnx")
+    os.symlink("gru.x.npy", "open.x.npy")
+    report, notes = quant("open", "-i", "1")
+    assert "open dimension 'T' is the steps of GRU" in notes and "--input-shape" in notes, notes
+    report, notes = quant("open", "-i", "1", "--input-shape", "x:6,1,4")
+    dims = onnx.load(report["file"]).graph.input[0].type.tensor_type.shape.dim
+    assert [dim.dim_value for dim in dims] == [6, 1, 4] and "steps of GRU" not in notes, (dims, notes)
+
+
 def check_defaults():
     """8 bits with kl, unless that loses the outputs: then a note and the rows say what was done."""
     make_spread()
