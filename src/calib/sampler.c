@@ -13,14 +13,14 @@ static int32_t axis_of(const qn_sampler *s, const qn_value *value, int32_t rank)
 }
 
 /* What a helper has no memory for, in the context that is asked for messages. */
-static qn_status own(const qn_sampler *s, qn_status of_helper)
+static qn_status own_failure(const qn_sampler *s, qn_status of_helper)
 {
     return of_helper == QN_OK ? QN_OK : qn_fail_nomem(s->ctx);
 }
 
 /* After NaN or infinite elements: the collection knows the value, so nobody has to read the
  * message. */
-static qn_status explain(const qn_sampler *s, const qn_value *value)
+static qn_status fail_with_remedy(const qn_sampler *s, const qn_value *value)
 {
     char message[QN_ERROR_SIZE];
     const char *remedy = s->remedy ? s->remedy(value) : NULL;
@@ -30,7 +30,7 @@ static qn_status explain(const qn_sampler *s, const qn_value *value)
     return qn_fail(s->ctx, QN_E_INVALID, "%s: %s", message, remedy);
 }
 
-static qn_status see(void *user, const qn_observation *seen)
+static qn_status observe_value(void *user, const qn_observation *seen)
 {
     qn_sampler *s = user;
     const char *name = seen->value->name;
@@ -40,10 +40,11 @@ static qn_status see(void *user, const qn_observation *seen)
     const int32_t axis = axis_of(s, seen->value, seen->tensor->rank);
     QN_TRY(qn_stats_entry_get(&entries[0], s->part, name, axis));
     for (int i = 0; i < s->n_helpers; i++)
-        QN_TRY(own(s, qn_stats_entry_get(&entries[i + 1], s->helpers[i]->part, name, axis)));
+        QN_TRY(
+            own_failure(s, qn_stats_entry_get(&entries[i + 1], s->helpers[i]->part, name, axis)));
     const qn_status status = qn_entry_add_shared(&s->accumulators, seen);
     if (status != QN_OK)
-        return status == QN_E_INVALID ? explain(s, seen->value) : status;
+        return status == QN_E_INVALID ? fail_with_remedy(s, seen->value) : status;
     if (!s->extremes)
         return QN_OK;
     return qn_extremes_add(s->extremes, name, qn_accumulator_extremes(s->accumulator), s->sample);
@@ -65,7 +66,7 @@ qn_status qn_sampler_open(qn_sampler *s, qn_plan *plan)
     QN_TRY(make_counter(s));
     all->at[all->count++] = s->accumulator;
     for (int i = 0; i < s->n_helpers; i++) {
-        QN_TRY(own(s, make_counter(s->helpers[i])));
+        QN_TRY(own_failure(s, make_counter(s->helpers[i])));
         all->at[all->count++] = s->helpers[i]->accumulator;
     }
     return qn_session_create(&s->session, s->ctx, plan);
@@ -78,10 +79,10 @@ static qn_status make_part(qn_sampler *s)
 
 qn_status qn_sampler_run(qn_sampler *s, const qn_tensor *inputs, size_t n_inputs)
 {
-    const qn_session_hooks hooks = {.user = s, .seen = see};
+    const qn_session_hooks hooks = {.user = s, .seen = observe_value};
     QN_TRY(make_part(s));
     for (int i = 0; i < s->n_helpers; i++)
-        QN_TRY(own(s, make_part(s->helpers[i])));
+        QN_TRY(own_failure(s, make_part(s->helpers[i])));
     QN_TRY(qn_session_run_hooked(s->session, inputs, n_inputs, &hooks));
     qn_fingerprint_add(&s->part->data, qn_sample_fingerprint(inputs, n_inputs));
     s->part->samples++;

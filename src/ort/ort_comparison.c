@@ -94,7 +94,7 @@ static qn_status make_tables(qn_ort_comparison *b)
     return QN_OK;
 }
 
-static qn_status load(qn_ort_comparison *b, const char *library)
+static qn_status export_and_open(qn_ort_comparison *b, const char *library)
 {
     char path[] = "/tmp/quench-verify-XXXXXX";
     const int file = mkstemp(path);
@@ -115,7 +115,7 @@ static qn_status open_all(qn_ort_comparison *b, qn_model *model, const char *lib
     b->n_results = b->model->graph->n_outputs;
     QN_TRY(expose(b->model->graph));
     QN_TRY(make_tables(b));
-    return load(b, library);
+    return export_and_open(b, library);
 }
 
 qn_status qn_ort_comparison_open(qn_ort_comparison **out, qn_context *ctx, qn_model *model,

@@ -142,7 +142,7 @@ static qn_status make_bias(bool *found, product_node *m, const numbers *b)
 }
 
 /* Reads factor * value; *found is false where the value is not constant, has another shape or does
- * not fit int32. */
+ * not fit the bias's type. */
 static qn_status read_bias(bool *found, product_node *m, const qn_value *value, float factor)
 {
     numbers b = {.data = value ? value->data : NULL, .factor = factor};

@@ -47,12 +47,17 @@ QN_MUST_CHECK qn_status qn_calibration_open(qn_calibration *c, qn_context *ctx, 
                                             const qn_calibrate_options *options);
 /* Opens the data; without any, c->source gives random numbers, with a warning. */
 QN_MUST_CHECK qn_status qn_calibration_feed(qn_calibration *c);
+/* Whether the user gives samples: without any random numbers stand in. */
+static inline bool qn_calibrate_has_data(const qn_calibrate_options *o)
+{
+    return o->n_inputs || o->data.n_data;
+}
 /* Keeps, once they are read, as many of the first `most` samples as memory is meant for. */
 QN_MUST_CHECK qn_status qn_calibration_keep(qn_calibration *c, int64_t most);
 /* A line where the data are random numbers. */
 void qn_calibration_report_data(qn_item *root, const qn_calibration *c);
 /* After qn_calibration_feed. `convergence` may be NULL; `wanted` beyond the statistics of all
- * samples: `after`, `took`, a checkpoint; NULL: nothing. out [wanted->n_after + 1]. */
+ * samples: `after`, on_sample, a checkpoint; NULL: nothing. out [wanted->n_after + 1]. */
 QN_MUST_CHECK qn_status qn_calibration_collect(qn_stats **out, qn_convergence *convergence,
                                                const qn_calibration *c,
                                                const qn_collect_options *wanted);

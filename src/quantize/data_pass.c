@@ -205,7 +205,8 @@ static qn_status make_plan(void *user, qn_plan **out, int threads)
     return qn_plan_create_observed(out, p->ctx, p->model, &options, &watch);
 }
 
-static qn_status give(void *user, qn_context *ctx, int slot, int64_t piece, qn_tensor *inputs)
+static qn_status read_inputs(void *user, qn_context *ctx, int slot, int64_t piece,
+                             qn_tensor *inputs)
 {
     const data_pass *p = user;
     const qn_calibration *c = p->options->calibration;
@@ -215,7 +216,8 @@ static qn_status give(void *user, qn_context *ctx, int slot, int64_t piece, qn_t
     return QN_OK;
 }
 
-static qn_status take(void *user, qn_context *ctx, int64_t piece, const qn_session *session)
+static qn_status measure_outputs(void *user, qn_context *ctx, int64_t piece,
+                                 const qn_session *session)
 {
     data_pass *p = user;
     const size_t n = p->options->baseline->n_outputs;
@@ -233,7 +235,7 @@ static qn_status take(void *user, qn_context *ctx, int64_t piece, const qn_sessi
 static qn_status run_batch(data_pass *p, qn_batch_runner *runner, int64_t count)
 {
     const qn_batch_pieces pieces = {
-        .user = p, .count = count, .read_inputs = give, .on_outputs = take};
+        .user = p, .count = count, .read_inputs = read_inputs, .on_outputs = measure_outputs};
     const size_t n = p->options->baseline->n_outputs;
     QN_TRY(qn_batch_runner_run(runner, &pieces));
     for (int64_t i = 0; i < count; i++) {

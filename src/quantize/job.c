@@ -116,17 +116,13 @@ static void warn_of_saturation(const qn_quantize_job *j)
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-static bool has_data(const qn_calibrate_options *o)
-{
-    return o->n_inputs || o->data.n_data;
-}
-
 /* After the rules: whether the model brings all scales itself. */
 static bool is_given(const qn_quantize_job *j)
 {
     const qn_quantize_options *o = j->input.options;
-    return !j->settings.rules.dynamic && !j->scales && !o->stats && !has_data(&o->calibrate) &&
-           qn_existing_find(j->ruled.quantizer) && qn_existing_is_complete(j->ruled.quantizer);
+    return !j->settings.rules.dynamic && !j->scales && !o->stats &&
+           !qn_calibrate_has_data(&o->calibrate) && qn_existing_find(j->ruled.quantizer) &&
+           qn_existing_is_complete(j->ruled.quantizer);
 }
 
 static qn_status open_files(qn_quantize_job *j)
@@ -137,8 +133,8 @@ static qn_status open_files(qn_quantize_job *j)
     return j->input.options->scales ? open_scales(j) : QN_OK;
 }
 
-qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
-                      const qn_quantize_options *options, bool listing)
+qn_status qn_quantize_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
+                               const qn_quantize_options *options, bool listing)
 {
     *j = (qn_quantize_job){.ctx = ctx};
     j->input =
@@ -160,7 +156,7 @@ qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
     return QN_OK;
 }
 
-void qn_job_free(qn_quantize_job *j)
+void qn_quantize_job_free(qn_quantize_job *j)
 {
     qn_quantized_model_free(&j->ruled);
     qn_scales_free(j->scales);

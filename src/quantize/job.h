@@ -5,9 +5,9 @@
  *  qn_quantize_settings ─┘   (qn_quantize_make does both)
  *
  * The input (the float model after its passes, samples, statistics, what files say) is opened once
- * by qn_job_open and completed by whoever finds the statistics; from then on it is only read:
- * searches, strategies and threads share it. Settings are a value that searches copy and vary. A
- * qn_quantized_model owns all that was made of both. */
+ * by qn_quantize_job_open and completed by whoever finds the statistics; from then on it is only
+ * read: searches, strategies and threads share it. Settings are a value that searches copy and
+ * vary. A qn_quantized_model owns all that was made of both. */
 #ifndef QN_QUANTIZE_JOB_H
 #define QN_QUANTIZE_JOB_H
 
@@ -94,9 +94,9 @@ typedef struct qn_quantize_job {
 } qn_quantize_job;
 
 /* Passes and rules, and checks that what is asked for goes together; no sample is read. The options
- * must outlive it. qn_job_free in any case. */
-QN_MUST_CHECK qn_status qn_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
-                                    const qn_quantize_options *options, bool listing);
-void qn_job_free(qn_quantize_job *j);
+ * must outlive it. qn_quantize_job_free in any case. */
+QN_MUST_CHECK qn_status qn_quantize_job_open(qn_quantize_job *j, qn_context *ctx, qn_model *model,
+                                             const qn_quantize_options *options, bool listing);
+void qn_quantize_job_free(qn_quantize_job *j);
 
 #endif

@@ -104,7 +104,7 @@ static qn_status write_file(const template_job *t)
 static qn_status fill(template_job *t, qn_model *model, const qn_mix_options *o,
                       const qn_quantize_options *quantize)
 {
-    QN_TRY(qn_job_open(&t->job, t->ctx, model, quantize, false));
+    QN_TRY(qn_quantize_job_open(&t->job, t->ctx, model, quantize, false));
     QN_TRY(make_wish(t, o));
     if (t->base)
         QN_TRY(qn_mix_check_names(t->job.ruled.quantizer, t->base, model->graph));
@@ -158,7 +158,7 @@ qn_status qn_mix_template(qn_report **out, qn_context *ctx, qn_model *model,
     else
         qn_report_free(report);
     qn_mix_free(t.base);
-    qn_job_free(&t.job);
+    qn_quantize_job_free(&t.job);
     qn_arena_free(&t.arena);
     return status;
 }

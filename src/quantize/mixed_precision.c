@@ -298,7 +298,6 @@ qn_status qn_mixed_precision_search(qn_quantize_result *out, qn_search *s, qn_la
     double noise = 0;
     const bool chip = s->asked.rules.profile->fixed_point;
     out->unchecked = may_mix(s) && !s->input->data->fed && !s->input->given;
-    QN_TRY(qn_search_make_first(&out->made, s));
     if (!may_mix(s) || !has_samples(s))
         return QN_OK;
     QN_TRY(qn_output_check_use(&s->check, CHECKED));

@@ -4,9 +4,9 @@
 
 #include "quantize/layers.h"
 
-/* Makes the model as asked for. Where nobody asked for widths and the outputs have too much noise
- * on the first samples, the layers that the outputs are most sensitive to for their work stay
- * float, or get 16 bits on a chip, as few as it takes. */
+/* Takes the model as asked for (qn_search_make_first). Where nobody asked for widths and its
+ * outputs have too much noise on the first samples, the layers that the outputs are most sensitive
+ * to for their work stay float, or get 16 bits on a chip, as few as it takes. */
 QN_MUST_CHECK qn_status qn_mixed_precision_search(qn_quantize_result *out, qn_search *s,
                                                   qn_layers *layers);
 

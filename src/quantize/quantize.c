@@ -89,7 +89,7 @@ qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
     QN_TAKE_OPTIONS(qn_quantize_options, taken, ctx, options);
     qn_quantize_job j;
     qn_report *report = NULL;
-    qn_status status = qn_job_open(&j, ctx, model, &taken, true);
+    qn_status status = qn_quantize_job_open(&j, ctx, model, &taken, true);
     if (status == QN_OK)
         status = qn_report_create(&report, ctx);
     if (status == QN_OK)
@@ -98,6 +98,6 @@ qn_status qn_quantize_list(qn_report **out, qn_context *ctx, qn_model *model,
         *out = report;
     else
         qn_report_free(report);
-    qn_job_free(&j);
+    qn_quantize_job_free(&j);
     return status;
 }

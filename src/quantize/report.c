@@ -121,7 +121,7 @@ static int64_t count_promoted(const qn_quantizer *q)
 }
 
 /* What a chip's model has instead of 8 bits and the chip's method. */
-static const char *mended_chip(qn_arena *arena, const qn_quantized_model *q)
+static const char *describe_chip_precision(qn_arena *arena, const qn_quantized_model *q)
 {
     const qn_profile *profile = q->settings.rules.profile;
     const int wider = qn_profile_wider(profile, QN_WIDTH_STANDARD);
@@ -147,7 +147,7 @@ static void report_mixed(qn_item *root, const qn_quantize_result *result)
     if (!result->mixed)
         return;
     if (q->settings.rules.profile->fixed_point)
-        text = mended_chip(&root->report->arena, q);
+        text = describe_chip_precision(&root->report->arena, q);
     qn_item_text(root, "mended", text);
     if (text && q->settings.rules.profile->fixed_point)
         qn_log(root->report->ctx, QN_LOG_NOTE, "%s", text);

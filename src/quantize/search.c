@@ -146,6 +146,7 @@ qn_status qn_quantize_decide(qn_quantize_result *out, qn_search *s)
     QN_TRY(qn_layers_find(&layers, s));
     if (o->accuracy_budget)
         return qn_accuracy_budget_search(out, s, &layers);
+    QN_TRY(qn_search_make_first(&out->made, s));
     QN_TRY(qn_mixed_precision_search(out, s, &layers));
     /* Beside layers that became float others may not be worth their integers any more. */
     if (out->mixed && may_leave_slow(s))

@@ -228,11 +228,6 @@ static qn_status keep_samples(qn_strategies *r)
     return qn_calibration_keep(data, r->count > 1 ? data->source->count : QN_SEARCHED_SAMPLES);
 }
 
-static bool has_data(const qn_calibrate_options *o)
-{
-    return o->n_inputs || o->data.n_data;
-}
-
 /* Data that come with statistics, or where none are needed, only serve the comparison. */
 static qn_status open_job(qn_strategies *r)
 {
@@ -241,11 +236,11 @@ static qn_status open_job(qn_strategies *r)
         QN_TRY(qn_folder_file(&scales, &r->arena, r->model, r->folder, "_scales.json"));
     if (scales)
         r->base.save_scales = scales;
-    QN_TRY(qn_job_open(&r->job, r->ctx, r->model, &r->base, false));
+    QN_TRY(qn_quantize_job_open(&r->job, r->ctx, r->model, &r->base, false));
     if (r->judged)
         r->job.input.given =
             false; /* somebody wants statistics of the data that a function gives */
-    const bool wanted = qn_strategies_need_pass(r) || has_data(&r->base.calibrate);
+    const bool wanted = qn_strategies_need_pass(r) || qn_calibrate_has_data(&r->base.calibrate);
     if (wanted && (!r->judged || qn_strategies_read_data(r)))
         QN_TRY(qn_calibration_feed(&r->job.data));
     QN_TRY(qn_strategies_list(r));
@@ -279,7 +274,7 @@ static qn_status run_job(qn_report **out, qn_model **made, qn_strategies *r)
     }
     qn_quantize_result_free(&r->result);
     free_pass(&r->pass);
-    qn_job_free(&r->job);
+    qn_quantize_job_free(&r->job);
     if (out && (status == QN_OK || status == QN_E_GOAL))
         *out = r->report;
     else

@@ -1,7 +1,8 @@
 /* The one driver of quantizations: a list of strategies (a method and a number of iterations each)
  * of which the best one is the result; a list of one is what most people ask for.
  *
- *     qn_job_open ─► data ─► qn_strategies_list ─► statistics ─► qn_strategies_try ─► report, files
+ *     qn_quantize_job_open ─► data ─► qn_strategies_list ─► statistics ─► qn_strategies_try
+ *     ─► report, files
  *
  * All strategies share the input of the job and one float pass. Shared by strategies.c, which
  * begins and ends, strategy_pass.c, which lists them and finds the statistics, and strategy_work.c,

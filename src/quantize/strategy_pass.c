@@ -9,7 +9,7 @@
 
 /* ---- Strategies ------------------------------------------------------------------------------ */
 
-static int by_size(const void *a, const void *b)
+static int by_count(const void *a, const void *b)
 {
     const int64_t *x = a, *y = b;
     return (*x > *y) - (*x < *y);
@@ -27,7 +27,7 @@ static qn_status list_passes(qn_strategies *r)
     if (pass->n_after == 0)
         pass->after[pass->n_after++] =
             qn_strategies_read_data(r) && r->job.data.source ? r->job.data.source->count : 1;
-    qsort(pass->after, pass->n_after, sizeof *pass->after, by_size);
+    qsort(pass->after, pass->n_after, sizeof *pass->after, by_count);
     size_t distinct = 1;
     for (size_t i = 1; i < pass->n_after; i++) {
         if (pass->after[i] != pass->after[distinct - 1])

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""rooms.py [ROOT]: fails where a file includes a header of a room it may not know (rooms.txt)."""
+"""rooms.py [ROOT]: fails where a file includes a header of a room it may not know (rooms.txt), or where the map
+(docs/architecture.md) says otherwise than that table."""
 
 import os
 import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+MAP_ROW = re.compile(r"\| `(\w+)` \|.*\| ([a-z ]+) \|$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 OUTSIDE = ("tool", "examples", "python")
 
@@ -54,11 +56,24 @@ def check_file(root, path, table):
                 yield f"{path}:{number}: {room} may not know {known} ({match.group(1)})"
 
 
+def check_map(root, table):
+    path = os.path.join(root, "docs", "architecture.md")
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            match = MAP_ROW.match(line)
+            said = match and set(match.group(2).split()) - {"libc"}
+            if match and match.group(1) in table and said != table[match.group(1)] and match.group(2) != "all of them":
+                yield f"docs/architecture.md:{number}: room '{match.group(1)}' knows others in tests/lint/rooms.txt"
+
+
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "..", "..")
     table = read_table()
     faults = [fault for folder in ("src",) + OUTSIDE for path in source_files(root, folder)
               for fault in check_file(root, path, table)]
+    faults += check_map(root, table)
     print("\n".join(faults), end="\n" if faults else "")
     return 1 if faults else 0
 

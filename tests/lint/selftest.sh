@@ -39,6 +39,11 @@ for line in '#include "ops/ops.h"' '#include "../ops/ops.h"' '#  include <ops/op
     expect fail "rooms: $line in ir" python3 "$here/rooms.py" "$box"
 done
 rm "$box/src/ir/b.c"
+mkdir "$box/docs"
+printf '| `ir` | graphs | base ops |\n' >"$box/docs/architecture.md"
+expect fail "rooms: another room in the map" python3 "$here/rooms.py" "$box"
+printf '| `ir` | graphs | base |\n' >"$box/docs/architecture.md"
+expect pass "rooms: the map as it is" python3 "$here/rooms.py" "$box"
 printf '#include "../src/base/base.h"\n' >"$box/tool/main.c"
 expect fail "rooms: private header in tool" python3 "$here/rooms.py" "$box"
 rm "$box/tool/main.c"

@@ -250,7 +250,7 @@ static inline int64_t qn_q_conv_vectors(const qn_q_conv *c, int64_t block)
     return rest <= p->kernels->lanes && p->algorithm != QN_Q_CONV_INNER_PRODUCT ? 1 : p->vectors;
 }
 /* Which filter the number at that place is for; -1: none. */
-int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param);
+int64_t qn_q_conv_param_filter(const qn_q_conv *c, int64_t param);
 size_t qn_q_conv_scratch(const qn_q_conv *c);
 
 typedef struct qn_q_conv_data {

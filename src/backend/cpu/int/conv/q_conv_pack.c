@@ -164,8 +164,10 @@ static void pack_params(const void *opaque, int64_t first, int64_t last)
     const int64_t size = c->plan.kernels->weight_bytes, width = qn_q_conv_block_filters(c);
     for (int64_t param = first; param < last; param++) {
         const int64_t block = param / width, vectors = qn_q_conv_vectors(c, block);
-        packer p = {
-            .c = c, .w = k->w, .filter = qn_q_conv_filter(c, param), .dot = c->plan.kernels->dot};
+        packer p = {.c = c,
+                    .w = k->w,
+                    .filter = qn_q_conv_param_filter(c, param),
+                    .dot = c->plan.kernels->dot};
         p.step = vectors * c->plan.kernels->lanes * size;
         if (p.filter < 0)
             continue;

@@ -70,7 +70,7 @@ int64_t qn_q_conv_params(const qn_q_conv *c)
     return c->shape.groups * c->plan.blocks * qn_q_conv_block_filters(c);
 }
 
-int64_t qn_q_conv_filter(const qn_q_conv *c, int64_t param)
+int64_t qn_q_conv_param_filter(const qn_q_conv *c, int64_t param)
 {
     const int64_t padded = c->plan.blocks * qn_q_conv_block_filters(c);
     if (c->plan.algorithm == QN_Q_CONV_DEPTHWISE)
@@ -127,7 +127,7 @@ static bool takes_inner_product(const qn_q_conv *c, int64_t pixels)
 
 /* Where patches are pixels the rows mean nothing: pixels are counted off in rows as long as a tile,
  * all about as long. Those between them are left out by the copy that widens the others. */
-static void count_off(qn_q_conv *c)
+static void choose_pixels(qn_q_conv *c)
 {
     const qn_q_conv_grid *from = &c->shape.grid;
     const qn_mac_kernels *k = c->plan.kernels;
@@ -346,7 +346,7 @@ static qn_status choose_algorithm(qn_q_conv *c, qn_builder *builder)
     if (is_depthwise(c, c->plan.kernels))
         c->plan.algorithm = QN_Q_CONV_DEPTHWISE;
     else if (is_pixel(g) && is_inside(g) && (is_whole(g) || c->plan.kernels->reads_int16))
-        count_off(c);
+        choose_pixels(c);
     else if (qn_q_winograd_wanted(c))
         QN_TRY(qn_cpu_allows_winograd(&winograd, builder, added, 1));
     if (winograd)

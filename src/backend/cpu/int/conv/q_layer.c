@@ -103,7 +103,7 @@ static qn_status make_float_params(qn_q_layer *l, const qn_claim *claim)
     if (!b || !m || !biased)
         return qn_fail_nomem(qn_build_context(claim->builder));
     for (int64_t at = 0; at < count; at++) {
-        const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
+        const int64_t place = qn_q_conv_param_filter(c, at), f = filter_of(l, place);
         if (place < 0)
             continue;
         m[at] = twice.first ? twice_of(&twice, &n, c, (int64_t[2]){at, f}) : multiplier_of(&n, f);
@@ -137,7 +137,7 @@ static qn_status make_fixed_point_params(qn_q_layer *l, const qn_claim *claim)
     qn_q_fixed_point fixed_point;
     QN_TRY(qn_q_fixed_point_make(&fixed_point, claim, count));
     for (int64_t at = 0; at < count; at++) {
-        const int64_t place = qn_q_conv_filter(c, at), f = filter_of(l, place);
+        const int64_t place = qn_q_conv_param_filter(c, at), f = filter_of(l, place);
         if (place < 0)
             continue;
         fixed_point.multipliers[at] = qn_normal_value(qn_normal_of((double)multiplier_of(&n, f)));
