@@ -31,7 +31,7 @@ wants '^quant' quench
 wants 'no ^CMakeLists' quench
 wants 'passes' quench help
 wants 'calibrate' quench help
-wants 'no file' quench help
+wants 'no [:_]files' quench help
 case $shell in
     zsh)
         wants '^--target=.*(.*quench.*)$' quench quant
