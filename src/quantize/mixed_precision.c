@@ -17,7 +17,9 @@
 
 #include "quant/mix.h"
 
-enum { CHECKED = 4, RANKED = 4, MEASURED = 16 }; /* samples */
+/* Samples. Who ranks layers to leave a few float needs fewer than who gives a chip's layers their
+ * widths. */
+enum { CHECKED = 4, RANKED = 4, RANKED_FOR_WIDTHS = 16, MEASURED = 16 };
 
 /* What a remedy is: bits of a layer that 8 are too few for, the noise beside signal
  * that outputs should come down to, and the share of the network's work that may have it. A chip's
@@ -274,7 +276,8 @@ static qn_status promote_ends(double *noise, qn_quantized_model *best, qn_search
 static qn_status promote_layers(qn_quantized_model *out, qn_search *s, qn_layers *l)
 {
     qn_quantized_model mixed;
-    QN_TRY(qn_output_check_use_prefixes(&s->check, RANKED));
+    QN_TRY(qn_output_check_use_prefixes(
+        &s->check, l->asked.rules.profile->fixed_point ? RANKED_FOR_WIDTHS : RANKED));
     QN_TRY(qn_layers_measure(l, &s->check));
     QN_TRY(qn_output_check_use(&s->check, MEASURED));
     QN_TRY(find_fewest(l, &s->check));
