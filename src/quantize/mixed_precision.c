@@ -19,7 +19,7 @@
 
 /* Samples. Who ranks layers to leave a few float needs fewer than who gives a chip's layers their
  * widths. */
-enum { CHECKED = 4, RANKED = 4, RANKED_FOR_WIDTHS = 16, MEASURED = 16 };
+enum { CHECKED = 4, RANKED = 8, RANKED_FOR_WIDTHS = 16, MEASURED = 16 };
 
 /* What a remedy is: bits of a layer that 8 are too few for, the noise beside signal
  * that outputs should come down to, and the share of the network's work that may have it. A chip's

@@ -94,7 +94,8 @@ def check_beside(name, path, data):
     makers = [row["operator"] for row in found["operators"] if row["make_it"]]
     print(f"verify --ort: {equal} tensors equal, {differ} differ, made by {makers}")
     wrong = []
-    if found["version"] != onnxruntime.__version__ or not equal:
+    # Where the first layers stay float, their sums are of another order, and every integer behind them may differ.
+    if found["version"] != onnxruntime.__version__ or not equal + differ:
         wrong.append("verify --ort: compared nothing")
     if "saturates" in found and not runtime.SATURATES:
         wrong.append("verify --ort: nothing saturates on this CPU")
