@@ -19,13 +19,12 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 COUNT = 37
 
 
-def save(name, rows):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, 1, 28, 28), }}"
+def save(name, rows, repeats=1):
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows) * repeats}, 1, 28, 28), }}"
     header += " " * (63 - (len(header) + 10) % 64) + "\n"
     with open(name, "wb") as f:
         f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        for row in rows:
-            f.write(struct.pack("<784f", *row))
+        f.write(b"".join(struct.pack("<784f", *row) for row in rows) * repeats)
 
 
 def command(ranks, data, output):
@@ -90,15 +89,17 @@ def processes_of(name):
 
 
 def start_and_kill(ranks, output):
-    """Kills one rank as soon as there are two checkpoints."""
+    """Kills one rank a second after all have begun; mpirun then asks the others to end, which write checkpoints."""
     run = subprocess.Popen(command(ranks, "many.npy", output), env=ENVIRONMENT, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 120
-    while len(leftovers(output)) < 2 and run.poll() is None and time.monotonic() < until:
-        time.sleep(0.2)
-    assert run.poll() is None, "it ended before it wrote a checkpoint"
+    until = time.monotonic() + 60
+    while len(processes_of(output)) < ranks and run.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    time.sleep(1)
+    assert run.poll() is None, "it ended before it could be killed"
     os.kill(processes_of(output)[-1], signal.SIGKILL)
-    assert run.wait(60) != 0
+    assert run.wait(120) != 0
+    assert leftovers(output), "no rank has written a checkpoint"
 
 
 def what_killed_ranks_collected_is_kept():
@@ -123,7 +124,7 @@ def main():
         os.chdir(folder)
         save("all.npy", rows)
         save("two.npy", rows[:2])
-        save("many.npy", rows * 700)
+        save("many.npy", rows, 1500)
         rows[COUNT - 5][3] = float("nan")
         save("nan.npy", rows)
         for data in "all", "two", "many":
