@@ -118,6 +118,11 @@ def main():
     if not shutil.which("mpirun") or not os.path.exists(os.path.join(os.path.dirname(QUENCH), "libquench-mpi.so")):
         print("skipped: needs Open MPI, and libquench-mpi.so beside the command")
         return 77
+    started = subprocess.run(["mpirun", "-n", "2", "true"], capture_output=True, text=True, check=False, timeout=60,
+                             env=ENVIRONMENT)
+    if started.returncode:
+        print(f"skipped: mpirun cannot start processes here: {started.stderr.strip()[:500]}")
+        return 77
     random.seed(26)
     rows = [[random.random() for _ in range(784)] for _ in range(COUNT)]
     with tempfile.TemporaryDirectory() as folder:
