@@ -94,9 +94,14 @@ def check_beside(name, path, data):
     makers = [row["operator"] for row in found["operators"] if row["make_it"]]
     print(f"verify --ort: {equal} tensors equal, {differ} differ, made by {makers}")
     wrong = []
-    # Where the first layers stay float, their sums are of another order, and every integer behind them may differ.
     if found["version"] != onnxruntime.__version__ or not equal + differ:
         wrong.append("verify --ort: compared nothing")
+    # Where the first layers stay float their sums are of another order: a number at the edge between two integers may
+    # become the other one, by one step and seldom, and all integers behind it may differ.
+    if not equal and "saturates" not in found:
+        large = [row for row in found["differences_made"] if row["most_steps"] > 1 or row["share"] > 1e-3]
+        if large or not makers:
+            wrong.append(f"verify --ort: no tensor is equal, and float sums alone do not do that: {large}")
     if "saturates" in found and not runtime.SATURATES:
         wrong.append("verify --ort: nothing saturates on this CPU")
     if differ and "saturates" not in found and (name in EXACT or not makers):
